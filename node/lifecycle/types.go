@@ -1,0 +1,306 @@
+package lifecycle
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"nodekit.dev/runtime"
+)
+
+// Input is all that Decide may look at. It is plain data: it marshals to JSON
+// and back, so a recorded Input replays as a test.
+type Input struct {
+	Now  time.Time
+	Want Want
+	Seen Seen
+	Mem  Memory
+	// Busy holds the actions in flight by key. What Seen says about the thing
+	// behind a busy key may already be wrong.
+	Busy map[Key]Action
+}
+
+// Plan is what Decide wants done now.
+type Plan struct {
+	// Mem is the memory to hand back with the next Input.
+	Mem Memory
+	// Do are actions to start; each key occurs once and is not in Input.Busy.
+	Do []Action
+	// Cancel names actions in flight that should end early. They still report
+	// an outcome, and their key stays busy until they did.
+	Cancel []Key
+	// Status is the status to publish. Conditions and times are stable: equal
+	// worlds give equal statuses.
+	Status corev1.PodStatus
+	// Events are what a user should be told, at most once each.
+	Events []Event
+	// Wake is when to decide again if nothing happens before; zero: never.
+	Wake time.Time
+}
+
+// Phase is where a pod is in its life. It only rises.
+type Phase int8
+
+// The phases, in order.
+const (
+	Queued    Phase = iota // known, not admitted; nothing of it on the node
+	Preparing              // admitted: volumes, images and sandbox are under way
+	Running                // a container was started
+	Stopping               // containers are being stopped; none will start
+	Cleaning               // no container runs; sandbox, volumes, cgroup go
+	Finished               // nothing is left that the pod does not need any more
+)
+
+// StopReason says why a pod stops.
+type StopReason string
+
+// Why pods stop.
+const (
+	StopDeleted   StopReason = "Deleted"          // gone from its source: API deletion or manifest removed
+	StopOrphaned  StopReason = "Orphaned"         // found in the runtime, wanted by nobody
+	StopEvicted   StopReason = "Evicted"          // the node needs its resources
+	StopShutdown  StopReason = "Shutdown"         // the node goes down
+	StopRejected  StopReason = "Rejected"         // admission said no
+	StopDeadline  StopReason = "DeadlineExceeded" // activeDeadlineSeconds is over
+	StopCompleted StopReason = "Completed"        // all containers ended and none will start
+)
+
+// Leaves says that nothing of the pod is to be kept: containers, logs and
+// directories go too. The other reasons keep dead containers until deletion.
+func (r StopReason) Leaves() bool { return r == StopDeleted || r == StopOrphaned }
+
+// Stop asks for the end of a pod, or records that Decide chose it.
+type Stop struct {
+	Reason StopReason
+	// StatusReason and Message go to pod.status where the stop fails the pod,
+	// such as "Evicted" and "The node was low on resource: memory.".
+	StatusReason string
+	Message      string
+	At           time.Time
+	// Grace is the time between At and SIGKILL, preStop included.
+	Grace time.Duration
+}
+
+// KillAt is when the grace is over.
+func (s Stop) KillAt() time.Time { return s.At.Add(s.Grace) }
+
+// Want is what somebody wants of the pod.
+type Want struct {
+	UID       string
+	Namespace string
+	Name      string
+	// Pod is the latest spec with defaults applied, nil for an orphan whose
+	// manifest is gone. It is never changed in place.
+	Pod *corev1.Pod
+	// Static pods come from a file, a URL or Go, not from the API server.
+	Static bool
+	// Held keeps the pod in Queued: an older pod of the same UID or static
+	// name is not Finished yet.
+	Held bool
+	// Stop is sticky; see Merge.
+	Stop *Stop
+	// Prior is the last status the API server has, for a restart without flap.
+	Prior *corev1.PodStatus
+	Rules Rules
+}
+
+// Rules are the node's settings that decisions depend on.
+type Rules struct {
+	// BackoffBase doubles per crash up to BackoffMax, and starts again after a
+	// container ran for BackoffReset. Stock: 10 s, 300 s, 10 min.
+	BackoffBase  time.Duration
+	BackoffMax   time.Duration
+	BackoffReset time.Duration
+	// OrphanGrace is used where neither the spec nor the runtime's annotations
+	// tell a grace period. Stock: 30 s.
+	OrphanGrace time.Duration
+	// MinimumGrace is the least time a container gets after its preStop hook.
+	// Stock: 2 s.
+	MinimumGrace time.Duration
+	// KeepDead is how many dead containers of one name are kept for their
+	// logs. Stock: 1.
+	KeepDead int
+	// HostIPs are the node's addresses, primary first.
+	HostIPs []string
+	// RestartRules (gate ContainerRestartRules, Beta on) honours the
+	// restartPolicy and restartPolicyRules of single containers;
+	// RestartAllContainers (gate RestartAllContainersOnContainerExits) the
+	// action of that name.
+	RestartRules         bool
+	RestartAllContainers bool
+}
+
+// DefaultRules are the stock kubelet's.
+func DefaultRules() Rules {
+	return Rules{
+		BackoffBase:          10 * time.Second,
+		BackoffMax:           300 * time.Second,
+		BackoffReset:         10 * time.Minute,
+		OrphanGrace:          30 * time.Second,
+		MinimumGrace:         2 * time.Second,
+		KeepDead:             1,
+		RestartRules:         true,
+		RestartAllContainers: true,
+	}
+}
+
+// Seen is what the world last said, replaced piece by piece as a whole.
+type Seen struct {
+	// Looked is false until the runtime was read once since the agent started.
+	// Nothing is decided about containers before.
+	Looked  bool
+	Runtime runtime.Pod
+	// NetworkReady is the runtime's word; host-network pods do without.
+	NetworkReady bool
+	// Admission is the verdict so far.
+	Admission Admission
+	// Prepared, Cgroup and Stopped are true once those actions succeeded:
+	// RunHooks(Prepare), EnsureCgroup, RunHooks(Stopping).
+	Prepared bool
+	Cgroup   bool
+	// CgroupGone, CleanedUp and DirsGone are true once RemoveCgroup,
+	// RunHooks(Cleanup) and RemovePodDir succeeded after everything ended.
+	CgroupGone bool
+	CleanedUp  bool
+	DirsGone   bool
+	// StoppingDone is true once RunHooks(Stopping) returned.
+	StoppingDone bool
+	// VolumesLooked is false until the mounts were read once since start.
+	VolumesLooked bool
+	// Mounted holds the volumes that are mounted now, by volume name.
+	Mounted map[string]bool
+	// Far holds volumes whose mount must still wait for something far away
+	// (an attach, a missing driver): no sandbox until the volume is near.
+	Far map[string]bool
+	// Images holds what each container's image resolved to, by container name.
+	Images map[string]Image
+	// Probes holds the prober's word, by container name. A container without
+	// an entry has no such probe.
+	Probes map[string]Probe
+	// Hooks holds the outcome of postStart hooks, by container ID.
+	PostStart map[string]PostStart
+	// Failed holds the last failure of each key since its last success.
+	Failed map[Key]Failure
+}
+
+// Verdict is where admission stands.
+type Verdict string
+
+// The verdicts.
+const (
+	VerdictNone   Verdict = ""       // not asked yet
+	VerdictAdmit  Verdict = "Admit"  // allocated: the pod may start
+	VerdictReject Verdict = "Reject" // the pod fails with Reason and Message
+	VerdictLater  Verdict = "Later"  // ask again at RetryAt; the pod waits
+)
+
+// Admission is the outcome of the Admit action.
+type Admission struct {
+	Verdict Verdict
+	Reason  string
+	Message string
+	RetryAt time.Time
+}
+
+// Image is a pulled image.
+type Image struct {
+	// Spec is what was asked for; a changed spec needs a new pull.
+	Spec string
+	// Ref is what the runtime knows it by.
+	Ref string
+}
+
+// Probe is what a prober last said of one container.
+type Probe struct {
+	ContainerID string
+	// Started is nil without a startup probe, else its result so far.
+	Started *bool
+	// Ready is nil without a readiness probe, else its result so far.
+	Ready *bool
+	// Unhealthy asks for a restart: liveness or startup failed its threshold.
+	Unhealthy bool
+	Message   string
+	// Grace is the probe's own terminationGracePeriodSeconds; nil: the pod's.
+	Grace *time.Duration
+}
+
+// PostStart is how a postStart hook ended.
+type PostStart struct {
+	Done    bool
+	Failed  bool
+	Message string
+}
+
+// Failure is why the last action of a key failed.
+type Failure struct {
+	// Reason in the stock kubelet's words, such as "ErrImagePull",
+	// "CreateContainerConfigError" or "RunContainerError".
+	Reason  string
+	Message string
+	At      time.Time
+	// RetryAt is when the action may be tried again.
+	RetryAt time.Time
+	// Count is how many times in a row it failed.
+	Count int
+	// Fatal means that trying again can not help (an invalid pod).
+	Fatal bool
+}
+
+// Memory is what Decide remembers from one call to the next. It is safe to
+// lose: after a restart it is zero, and Seen tells the rest.
+type Memory struct {
+	Phase Phase
+	// Ending is why the pod ends, once that is decided. Sticky.
+	Ending *Stop
+	// KillAt is when the grace of the whole pod is over; only falls.
+	KillAt time.Time
+	// StartTime is pod.status.startTime.
+	StartTime time.Time
+	// Containers by name, init containers included.
+	Containers map[string]ContainerMemory
+	// Status is the status last planned, for stable transition times.
+	Status *corev1.PodStatus
+	// Told holds the events already emitted that must not repeat.
+	Told map[string]bool
+	// RestartAll is the time of the last RestartAllContainers in progress.
+	RestartAll *time.Time
+	// Initialized is true once the init containers were done in this sandbox.
+	Initialized string // sandbox ID
+}
+
+// ContainerMemory is what is remembered of one container name.
+type ContainerMemory struct {
+	// Restarts counts starts after the first, never falls.
+	Restarts int32
+	// Backoff is the current crash back-off; Until is when it is over.
+	Backoff time.Duration
+	Until   time.Time
+	// For is the container ID that Backoff was computed for.
+	For string
+	// KillReason and KillMessage say why a stop was asked for that container ID.
+	KillID      string
+	KillReason  string
+	KillMessage string
+	KillAt      time.Time
+	// Last is the newest terminated state seen, and LastID its container.
+	Last   *corev1.ContainerStateTerminated
+	LastID string
+}
+
+// EventType is "Normal" or "Warning".
+type EventType string
+
+// The event types of the API.
+const (
+	EventNormal  EventType = "Normal"
+	EventWarning EventType = "Warning"
+)
+
+// Event is something to tell the user about the pod.
+type Event struct {
+	Type    EventType
+	Reason  string // stock words: "Killing", "BackOff", "FailedPostStartHook", ...
+	Message string
+	// Container is empty for events about the whole pod.
+	Container string
+}

@@ -1,0 +1,87 @@
+package node
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"nodekit.dev/node/lifecycle"
+	"nodekit.dev/node/podactor"
+)
+
+// The seams of the pod machine, under the names that vendors use. Each is
+// documented where it is declared, in node/podactor.
+type (
+	Engine     = podactor.Engine
+	Watcher    = podactor.Watcher
+	Puller     = podactor.Puller
+	Mounter    = podactor.Mounter
+	Allocator  = podactor.Allocator
+	Cgroups    = podactor.Cgroups
+	Specs      = podactor.Specs
+	HookRunner = podactor.HookRunner
+	StatusSink = podactor.StatusSink
+	EventSink  = podactor.EventSink
+)
+
+// Source tells the node which pods to run. Sources run concurrently; each
+// pod belongs to the source that named it.
+type Source interface {
+	// Name is unique in one agent, such as "file" or "http".
+	Name() string
+	// Run sends updates until ctx ends, then returns. Sends may block.
+	Run(ctx context.Context, updates chan<- SourceUpdate) error
+}
+
+// SourceUpdate is the whole set of pods that a source wants now. A pod that is
+// no longer in it is deleted.
+type SourceUpdate struct {
+	Source string
+	Pods   []*corev1.Pod
+}
+
+// Mutator changes a pod before it is admitted, whatever its source.
+type Mutator interface {
+	// Mutate returns the pod to use; it must not change its argument. An error
+	// rejects the pod with that message. It must not block.
+	Mutate(pod *corev1.Pod) (*corev1.Pod, error)
+}
+
+// Admitter has a say in whether a pod starts: admit, reject, or retry later.
+type Admitter interface {
+	// Admit may block until ctx ends. It may be called again for a pod that it
+	// admitted before: after a restart, or when it said later.
+	Admit(ctx context.Context, req podactor.AdmitRequest) (lifecycle.Admission, error)
+}
+
+// Hook sees each pod's life from outside. Embed NoHook to implement only what
+// is needed. All methods may block and are idempotent: each may run again for
+// the same pod after a restart of the agent. An error holds the pod where it
+// is until a retry succeeds.
+type Hook interface {
+	// Prepare runs before anything of the pod exists on the node.
+	Prepare(ctx context.Context, pod *corev1.Pod) error
+	// Started runs after each start of a container.
+	Started(ctx context.Context, pod *corev1.Pod, container, containerID string) error
+	// Stopping runs before the first container is stopped.
+	Stopping(ctx context.Context, pod *corev1.Pod) error
+	// Cleanup runs after all of the pod is gone.
+	Cleanup(ctx context.Context, pod *corev1.Pod) error
+}
+
+// NoHook does nothing at every moment.
+type NoHook struct{}
+
+func (NoHook) Prepare(context.Context, *corev1.Pod) error                 { return nil }
+func (NoHook) Started(context.Context, *corev1.Pod, string, string) error { return nil }
+func (NoHook) Stopping(context.Context, *corev1.Pod) error                { return nil }
+func (NoHook) Cleanup(context.Context, *corev1.Pod) error                 { return nil }
+
+// Ordered is one member of an ordered group. It comes after the members that
+// After names; members that are not ordered so run by name. A circle, a double
+// name and an After that names nobody are errors of New.
+type Ordered[T any] struct {
+	Name  string
+	After []string
+	Value T
+}

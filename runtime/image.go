@@ -28,3 +28,22 @@ type ImageAuth struct {
 	IdentityToken string
 	RegistryToken string
 }
+
+// ImageSpec names an image as the image service takes it.
+type ImageSpec struct {
+	// Image is a reference with a tag or digest, or an image ID.
+	Image string
+	// RuntimeHandler is the pod's handler, for runtimes that keep images per
+	// handler; empty: default.
+	RuntimeHandler string
+	Annotations    map[string]string
+}
+
+// ImagePull asks the image service for one pull.
+type ImagePull struct {
+	Spec ImageSpec
+	Auth ImageAuth
+	// Sandbox is the configuration of the pod that the image is for; runtimes
+	// take the cgroup parent and the labels from it.
+	Sandbox SandboxConfig
+}

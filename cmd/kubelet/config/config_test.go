@@ -1,0 +1,265 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+
+func write(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestLayers(t *testing.T) {
+	dir := t.TempDir()
+	main := write(t, dir, "kubelet.yaml", header+"maxPods: 20\nclusterDNS: [10.0.0.1, 10.0.0.2]\nfeatureGates: {ContainerRestartRules: true}\nhealthzPort: null\n")
+	write(t, dir, "d/20-b.conf", header+"maxPods: 40\nfeatureGates: {EventedPLEG: true}\n")
+	write(t, dir, "d/10-a.conf", header+"maxPods: 30\nclusterDNS: [10.0.0.9]\n")
+	write(t, dir, "d/30-ignored.yaml", header+"maxPods: 50\n")
+
+	loaded, err := NewLoader().Load(Files{Main: main, DropInDir: filepath.Join(dir, "d"), Override: map[string]any{"clusterDomain": "over.ride"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kc := loaded.Kubelet
+	if kc.MaxPods != 40 || len(kc.ClusterDNS) != 1 || kc.ClusterDNS[0] != "10.0.0.9" || kc.ClusterDomain != "over.ride" {
+		t.Errorf("layers: maxPods %d, clusterDNS %v, clusterDomain %q", kc.MaxPods, kc.ClusterDNS, kc.ClusterDomain)
+	}
+	if len(kc.FeatureGates) != 2 {
+		t.Errorf("feature gates must merge by key: %v", kc.FeatureGates)
+	}
+	if *kc.HealthzPort != 10248 || kc.FileCheckFrequency.Duration != 20*time.Second {
+		t.Errorf("defaults: healthzPort %d, fileCheckFrequency %v", *kc.HealthzPort, kc.FileCheckFrequency)
+	}
+	if got := strings.Join(loaded.NotActedOn(), " "); got != "maxPods" {
+		t.Errorf("not acted on: %q", got)
+	}
+}
+
+func TestEvictionDefaultsGoWithTheFirstThreshold(t *testing.T) {
+	dir := t.TempDir()
+	for text, want := range map[string]int{
+		"": 5,
+		"evictionHard: {memory.available: 1Gi}\n":                                     1,
+		"evictionHard: {memory.available: 1Gi}\nmergeDefaultEvictionSettings: true\n": 5,
+	} {
+		loaded, err := NewLoader().Load(Files{Main: write(t, dir, "k.yaml", header+text)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(loaded.Kubelet.EvictionHard); got != want {
+			t.Errorf("%q: %d thresholds, want %d", text, got, want)
+		}
+	}
+}
+
+func TestProblemsNameFileLineAndNearestField(t *testing.T) {
+	dir := t.TempDir()
+	main := write(t, dir, "k.yaml", header+"maxPod: 3\nlogging:\n  formt: json\nmaxPods: 1\nmaxPods: 2\n")
+	loaded, err := NewLoader().Load(Files{Main: main})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range loaded.Problems {
+		got = append(got, p.Error())
+	}
+	want := []string{
+		main + `:3: unknown field "maxPod" (did you mean "maxPods"?)`,
+		main + `:5: unknown field "logging.formt" (did you mean "logging.format"?)`,
+		main + `:7: duplicate field (first on line 6; this one counts) "maxPods"`,
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if loaded.Kubelet.MaxPods != 2 {
+		t.Errorf("of a duplicate the last counts, got %d", loaded.Kubelet.MaxPods)
+	}
+	if _, err := NewLoader().Load(Files{Main: main, Strict: true}); err == nil || !strings.Contains(err.Error(), `"logging.formt"`) {
+		t.Errorf("strict: want an error that names every field, got %v", err)
+	}
+}
+
+type widget struct {
+	Colour string `json:"colour"`
+}
+
+func TestVendorKind(t *testing.T) {
+	dir := t.TempDir()
+	kind := Register[widget]("vendor.example/v1", "Widget")
+	vendor := "---\napiVersion: vendor.example/v1\nkind: Widget\n"
+	loaded, err := NewLoader(kind).Load(Files{Main: write(t, dir, "k.yaml", header+vendor+"colour: red\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w, ok := Get[widget](loaded); !ok || w.Colour != "red" {
+		t.Errorf("got %+v, %t", w, ok)
+	}
+	if _, ok := Get[int](loaded); ok {
+		t.Error("Get of a kind that no file has must say so")
+	}
+	_, err = NewLoader(kind).Load(Files{Main: write(t, dir, "bad.yaml", vendor+"color: red\n")})
+	if err == nil || !strings.Contains(err.Error(), `unknown field "color" (did you mean "colour"?)`) {
+		t.Errorf("a vendor's kind is strict, got %v", err)
+	}
+	_, err = NewLoader().Load(Files{Main: write(t, dir, "no.yaml", vendor)})
+	if err == nil || !strings.Contains(err.Error(), `no kind "Widget" is registered`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestBadFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, row := range map[string]struct{ text, want string }{
+		"no kind":    {"maxPods: 1\n", "apiVersion and kind must be set"},
+		"a list":     {"- 1\n", "want a mapping"},
+		"wrong type": {header + "maxPods: many\n", "maxPods"},
+		"broken":     {header + "a: [\n", "did not find"},
+	} {
+		_, err := NewLoader().Load(Files{Main: write(t, dir, "k.yaml", row.text)})
+		if err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: got %v, want %q", name, err, row.want)
+		}
+	}
+	if _, err := NewLoader().Load(Files{Main: filepath.Join(dir, "absent")}); err == nil {
+		t.Error("an absent file is an error")
+	}
+}
+
+func TestValidate(t *testing.T) {
+	gates, err := StockGates()
+	if err != nil {
+		t.Fatal(err)
+	}
+	features, err := gates.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct{ text, want string }{
+		{"", ""},
+		{"nodeStatusMaxImages: -2", "invalid configuration: nodeStatusMaxImages (--node-status-max-images) -2 must be -1 or greater"},
+		{"podsPerCore: -1", "invalid configuration: podsPerCore (--pods-per-core) -1 must not be a negative number"},
+		{"topologyManagerPolicy: foo", `invalid configuration: topologyManagerPolicy (--topology-manager-policy) "foo" must be one of: ["none", "best-effort", "restricted", "single-numa-node"]`},
+		{"shutdownGracePeriodCriticalPods: 20s\nshutdownGracePeriod: 10s", "invalid configuration: shutdownGracePeriodCriticalPods 20s must be less than or equal to shutdownGracePeriod 10s"},
+		{`containerRuntimeEndpoint: ""`, "invalid configuration: the containerRuntimeEndpoint was not specified or empty"},
+		{"containerLogMaxWorkers: 0", "invalid configuration: containerLogMaxWorkers 0 must be greater than or equal to 1"},
+		{"containerLogMonitorInterval: 1s", "invalid configuration: containerLogMonitorInterval 1s must be greater than or equal to 3s"},
+		{"containerLogMaxSize: huge", `invalid configuration: containerLogMaxSize (--container-log-max-size) "huge" must be a quantity such as "10Mi"`},
+		{"podLogsDir: logs/../x", `invalid configuration: podLogsDir "logs/../x" must be an absolute path`},
+		{"podLogsDir: /logs//x", `invalid configuration: podLogsDir "/logs//x" must be a clean path (no .. and no double slashes)`},
+		{"cpuCFSQuotaPeriod: 100us", "invalid configuration: cpuCFSQuotaPeriod (--cpu-cfs-quota-period) 100µs must be between 1ms and 1sec, inclusive"},
+		{"crashLoopBackOff: {maxContainerRestartPeriod: 0s}", "invalid configuration: crashLoopBackOff.maxContainerRestartPeriod 0s must be between 1s and 300s, inclusive"},
+		{"runOnce: true", "invalid configuration: runOnce (--runonce) true must be false"},
+		{"memorySwap: {swapBehavior: UnlimitedSwap}", `invalid configuration: memorySwap.swapBehavior "UnlimitedSwap" must be one of`},
+		{"maxParallelImagePulls: 2\nserializeImagePulls: true", "invalid configuration: maxParallelImagePulls 2 cannot be larger than 1 unless serializeImagePulls is false"},
+	} {
+		loaded, err := NewLoader().Load(Files{Main: write(t, t.TempDir(), "k.yaml", header+row.text+"\n")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = Validate(&loaded.Kubelet, features)
+		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
+			t.Errorf("%q:\n got %v\nwant %s", row.text, err, row.want)
+		}
+	}
+}
+
+func TestValidateReportsAllAtOnce(t *testing.T) {
+	loaded, err := NewLoader().Load(Files{Main: write(t, t.TempDir(), "k.yaml", header+"nodeStatusMaxImages: -2\npodsPerCore: -1\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = Validate(&loaded.Kubelet, Features{})
+	if err == nil || !strings.HasPrefix(err.Error(), "[invalid configuration: podsPerCore") || !strings.Contains(err.Error(), ", invalid configuration: nodeStatusMaxImages") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestGates(t *testing.T) {
+	gates, err := StockGates()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := gates.AddGate(Gate{Name: "VendorTurbo", Stage: Alpha}); err != nil {
+		t.Fatal(err)
+	}
+	if err := gates.AddGate(Gate{Name: "VendorTurbo"}); err == nil {
+		t.Error("a second gate of one name must be refused")
+	}
+	for _, row := range []struct {
+		set, want string
+	}{
+		{"VendorTurbo=true", ""},
+		{"ContainerRestartRules=false", ""},
+		{"NoSuchGate=true", "unrecognized feature gate: NoSuchGate"},
+		{"RuntimeClass=true", "unrecognized feature gate: RuntimeClass"},
+		{"PLEGOnDemandRelist=false", "cannot set feature gate PLEGOnDemandRelist to false, feature is locked to true"},
+		{"CSIVolumeHealth=true", "cannot set feature gate CSIVolumeHealth to true: nodekit does not have this feature (ALPHA in v1.37)"},
+		{"GracefulNodeShutdown=false", "cannot set feature gate GracefulNodeShutdown to false: nodekit does not act on it yet (BETA in v1.37)"},
+	} {
+		set, err := ParseGates(row.set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := gates.Resolve(set)
+		if (row.want == "") != (err == nil) || err != nil && err.Error() != row.want {
+			t.Errorf("%s: got %v, want %q", row.set, err, row.want)
+		}
+		for name, on := range set {
+			if err == nil && f.Enabled(name) != on {
+				t.Errorf("%s: value not taken", row.set)
+			}
+		}
+	}
+	f, err := gates.Resolve(map[string]bool{"NodeSwap": true})
+	if err != nil || len(f.Warnings) != 1 {
+		t.Errorf("a gate that is on but not built yet is a warning: %v, %v", f.Warnings, err)
+	}
+	if f, _ := gates.Resolve(map[string]bool{"AllBeta": false, "ContainerRestartRules": true}); !f.Enabled("ContainerRestartRules") || f.Enabled("KubeletCrashLoopBackOffMax") {
+		t.Error("an explicit gate outranks AllBeta")
+	}
+	if _, err := ParseGates("A"); err == nil {
+		t.Error("a gate needs a value")
+	}
+	if _, err := ParseGates("A=maybe"); err == nil {
+		t.Error("a gate's value is a bool")
+	}
+}
+
+func TestRemovedFlagsAllHaveAHint(t *testing.T) {
+	for _, name := range strings.Fields("docker-endpoint image-pull-progress-deadline network-plugin cni-conf-dir cni-bin-dir cni-cache-dir network-plugin-mtu experimental-dockershim-root-directory container-runtime pod-infra-container-image non-masquerade-cidr really-crash-for-testing experimental-check-node-capabilities-before-mount") {
+		if !strings.Contains(RemovedFlag(name), "Removed in v1.") {
+			t.Errorf("--%s: no word on what to do", name)
+		}
+	}
+	if RemovedFlag("config") != "" {
+		t.Error("--config is not removed")
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add(header + "maxPods: 3\nlogging: {format: json}\n")
+	f.Add(header + "a: &a {b: *a}\n")
+	f.Add(header + "x: {<<: {maxPods: 1}, y: 2}\nevictionHard: {memory.available: 1}\n---\n")
+	f.Add("apiVersion: 1\nkind: []\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		loaded, err := NewLoader().Load(Files{Main: write(t, t.TempDir(), "k.yaml", text)})
+		if err != nil {
+			return
+		}
+		_ = Validate(&loaded.Kubelet, Features{})
+		_ = loaded.NotActedOn()
+	})
+}

@@ -1,0 +1,85 @@
+package cri
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"time"
+)
+
+// DefaultRequestTimeout bounds one call where the call has no bound of its own.
+const DefaultRequestTimeout = 2 * time.Minute
+
+// Config says where the runtime is and how long to wait for it.
+type Config struct {
+	// Endpoint is the runtime's socket: unix:///path, or a bare absolute path.
+	Endpoint string
+	// ImageEndpoint is the socket of the image service. Empty: Endpoint.
+	ImageEndpoint string
+	// RequestTimeout bounds each call; making a sandbox may take twice that,
+	// stopping a container takes its grace more, a pull has no bound but its
+	// context. 0: DefaultRequestTimeout.
+	RequestTimeout time.Duration
+	// APIVersion pins the version ("v1" or "v1alpha2") instead of probing for
+	// it. Empty: v1, or v1alpha2 where the runtime knows no v1.
+	APIVersion string
+	// Log takes what no caller can act on. Nil: nothing is logged.
+	Log *slog.Logger
+}
+
+// Validate says what is wrong with the configuration, by field.
+func (c Config) Validate() error {
+	var errs []error
+	if c.Endpoint == "" {
+		errs = append(errs, errors.New("Endpoint: must not be empty"))
+	} else if _, err := socketPath(c.Endpoint); err != nil {
+		errs = append(errs, fmt.Errorf("Endpoint: %w", err))
+	}
+	if c.ImageEndpoint != "" {
+		if _, err := socketPath(c.ImageEndpoint); err != nil {
+			errs = append(errs, fmt.Errorf("ImageEndpoint: %w", err))
+		}
+	}
+	if c.RequestTimeout < 0 {
+		errs = append(errs, fmt.Errorf("RequestTimeout: %v: must not be negative", c.RequestTimeout))
+	}
+	if c.APIVersion != "" && c.APIVersion != apiV1 && c.APIVersion != apiV1alpha2 {
+		errs = append(errs, fmt.Errorf("APIVersion: %q: must be empty, %q or %q", c.APIVersion, apiV1, apiV1alpha2))
+	}
+	return errors.Join(errs...)
+}
+
+// withDefaults fills in what was left empty.
+func (c Config) withDefaults() Config {
+	if c.RequestTimeout == 0 {
+		c.RequestTimeout = DefaultRequestTimeout
+	}
+	if c.ImageEndpoint == "" {
+		c.ImageEndpoint = c.Endpoint
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// socketPath turns an endpoint into the path of a unix socket.
+func socketPath(endpoint string) (string, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return "", fmt.Errorf("endpoint %q: %w", endpoint, err)
+	}
+	switch u.Scheme {
+	case "unix", "":
+	case "tcp":
+		return "", fmt.Errorf("endpoint %q: only support unix socket endpoint", endpoint)
+	default:
+		return "", fmt.Errorf("endpoint %q: protocol %q not supported", endpoint, u.Scheme)
+	}
+	if u.Host != "" || !filepath.IsAbs(u.Path) {
+		return "", fmt.Errorf("endpoint %q: must be unix:// and an absolute path", endpoint)
+	}
+	return u.Path, nil
+}

@@ -7,7 +7,8 @@ import (
 )
 
 // Plugin handles one kind of volume source. Safe for concurrent use; all
-// methods but Name and Supports may block until ctx ends; all are idempotent.
+// methods but Name and Supports may block until ctx ends; all are idempotent:
+// the call after a crash is the same call as the first.
 type Plugin interface {
 	// Name is the stock plugin name, such as "kubernetes.io/empty-dir"; it
 	// names the directory under pods/UID/volumes (with "/" as "~").
@@ -16,8 +17,12 @@ type Plugin interface {
 	Supports(v corev1.Volume) bool
 	// Mount makes the volume usable and says where it is.
 	Mount(ctx context.Context, req MountRequest) (MountResult, error)
-	// Unmount undoes Mount. The spec may be gone: only UID, Volume and Dir are
-	// sure to be set.
+	// Mounted reads from the host whether Mount is complete for that volume,
+	// and where it is then.
+	Mounted(ctx context.Context, req MountedRequest) (MountedResult, error)
+	// Unmount undoes Mount, also a Mount or an Unmount that stopped half way,
+	// and removes the volume's own directory. The spec may be gone: only UID,
+	// Volume, Dir and MetaDir are sure to be set.
 	Unmount(ctx context.Context, req UnmountRequest) error
 }
 
@@ -26,17 +31,44 @@ type MountRequest struct {
 	Pod    *corev1.Pod
 	Volume corev1.Volume
 	// Dir is the volume's own directory, pods/UID/volumes/PLUGIN/NAME. The
-	// plugin makes it when it needs it.
+	// plugin makes it, with its parents, when it needs it.
 	Dir string
+	// MetaDir is where the plugin may note what it must know after a restart,
+	// pods/UID/plugins/PLUGIN/NAME. The plugin makes it when it needs it; the
+	// manager removes it after Unmount.
+	MetaDir string
 }
 
 // MountResult says where the volume is. For most plugins that is Dir; for
 // hostPath it is the path of the spec.
 type MountResult struct{ HostPath string }
 
+// MountedRequest asks about one volume.
+type MountedRequest struct {
+	UID     string
+	Dir     string
+	MetaDir string
+	// Volume has only its name when the pod's spec is gone.
+	Volume corev1.Volume
+}
+
+// MountedResult tells how a volume stands.
+type MountedResult struct {
+	// Mounted is false also while a mount is half done.
+	Mounted bool
+	// HostPath is where the volume is, once it is mounted.
+	HostPath string
+	// ReadOnly is set where containers must not write, whatever they ask.
+	ReadOnly bool
+}
+
 // UnmountRequest is one volume to take away.
 type UnmountRequest struct {
 	UID    string
 	Volume string
 	Dir    string
+	// MetaDir is the plugin's notes, see MountRequest.
+	MetaDir string
+	// Mounts are the mount points at and below Dir, read just now, deepest first.
+	Mounts []string
 }

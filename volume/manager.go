@@ -1,0 +1,259 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"nodekit.dev/internal/reasoned"
+)
+
+// Config says where and how volumes are mounted.
+type Config struct {
+	// RootDir is the agent's root directory, absolute, such as /var/lib/kubelet.
+	RootDir string
+	// Width is how many volumes of one plugin are mounted or unmounted at the
+	// same time; a plugin that hangs thus holds up no other. 0 means 10.
+	Width int
+	// Mounter makes bind mounts; nil means [HostMounter].
+	Mounter Mounter
+	// Observer sees operations as they end.
+	Observer Observer
+}
+
+// Observer is told what the manager did, for metrics. Its functions may be
+// nil; they must not block, and are called concurrently.
+type Observer struct {
+	// Done is called after each call of a plugin's Mount or Unmount.
+	Done func(Operation)
+}
+
+// Operation is one finished call of a plugin.
+type Operation struct {
+	Kind   string // "mount" or "unmount"
+	Plugin string
+	UID    string
+	Volume string
+	Took   time.Duration
+	Err    error
+}
+
+// Manager mounts and unmounts the volumes of pods. Use [New]. Safe for
+// concurrent use. Its errors answer Reason ("FailedMount", "FailedUnMount",
+// "CreateContainerConfigError"), RetryAfter and Fatal.
+type Manager struct {
+	layout   layout
+	mounter  Mounter
+	observer Observer
+	plugins  []Plugin
+	slots    map[string]chan struct{} // by plugin name; never changes after New
+	log      *slog.Logger
+}
+
+// The stock reasons for events.
+const (
+	reasonMount   = "FailedMount"
+	reasonUnmount = "FailedUnMount"
+	reasonConfig  = "CreateContainerConfigError"
+)
+
+// mountedRetry is how soon to look again whether a mount in the way is gone.
+const mountedRetry = 10 * time.Second
+
+// New checks the configuration. The first plugin that supports a volume gets
+// it, so a vendor's plugin that stands before a stock one takes its place.
+func New(cfg Config, plugins []Plugin, log *slog.Logger) (*Manager, error) {
+	if !filepath.IsAbs(cfg.RootDir) {
+		return nil, fmt.Errorf("volume: RootDir %q is not an absolute path", cfg.RootDir)
+	}
+	if cfg.Width < 0 {
+		return nil, fmt.Errorf("volume: Width %d is negative", cfg.Width)
+	}
+	if cfg.Width == 0 {
+		cfg.Width = 10
+	}
+	if cfg.Mounter == nil {
+		cfg.Mounter = HostMounter{}
+	}
+	m := &Manager{
+		layout:   layout{root: filepath.Clean(cfg.RootDir)},
+		mounter:  cfg.Mounter,
+		observer: cfg.Observer,
+		plugins:  slices.Clone(plugins),
+		slots:    map[string]chan struct{}{},
+		log:      log,
+	}
+	for _, p := range m.plugins {
+		if err := checkName("plugin", escape(p.Name())); err != nil {
+			return nil, fmt.Errorf("volume: %w", err)
+		}
+		if m.slots[p.Name()] != nil {
+			return nil, fmt.Errorf("volume: two plugins are named %q", p.Name())
+		}
+		m.slots[p.Name()] = make(chan struct{}, cfg.Width)
+	}
+	return m, nil
+}
+
+// Mount makes one volume of the pod usable and says where it is on the host.
+// Idempotent. It blocks until the plugin is done, ctx at the latest.
+func (m *Manager) Mount(ctx context.Context, pod *corev1.Pod, volumeName string) (string, error) {
+	v, plugin, err := m.find(pod, volumeName)
+	if err != nil {
+		return "", reasoned.New(reasonMount, fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", volumeName, err)).Final()
+	}
+	uid := string(pod.UID)
+	var result MountResult
+	err = m.operate(ctx, Operation{Kind: "mount", Plugin: plugin.Name(), UID: uid, Volume: volumeName}, func() (err error) {
+		result, err = plugin.Mount(ctx, MountRequest{
+			Pod:     pod,
+			Volume:  v,
+			Dir:     m.layout.volume(uid, plugin.Name(), v.Name),
+			MetaDir: m.layout.meta(uid, plugin.Name(), v.Name),
+		})
+		return err
+	})
+	if err != nil {
+		return "", classed(reasonMount, fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", volumeName, err))
+	}
+	m.log.DebugContext(ctx, "volume mounted", "pod", pod.Namespace+"/"+pod.Name, "uid", uid,
+		"volume", volumeName, "plugin", plugin.Name(), "path", result.HostPath)
+	return result.HostPath, nil
+}
+
+// Mounted lists the volumes of the pod that are mounted completely, sorted.
+// It reads the host, never memory.
+func (m *Manager) Mounted(ctx context.Context, uid string) ([]string, error) {
+	if err := checkName("pod UID", uid); err != nil {
+		return nil, err
+	}
+	found, err := m.onDisk(uid)
+	if err != nil {
+		return nil, fmt.Errorf("volumes of pod %s: %w", uid, err)
+	}
+	var mounted []string
+	for _, v := range found {
+		switch {
+		case v.deleting:
+		case v.plugin == "": // only subPaths are left of it: a volume without a directory
+			mounted = append(mounted, v.name)
+		case m.plugin(v.plugin) != nil:
+			result, err := m.plugin(v.plugin).Mounted(ctx, MountedRequest{
+				UID:     uid,
+				Volume:  corev1.Volume{Name: v.name},
+				Dir:     m.layout.volume(uid, v.plugin, v.name),
+				MetaDir: m.layout.meta(uid, v.plugin, v.name),
+			})
+			if err != nil {
+				return nil, fmt.Errorf("volume %q of pod %s: %w", v.name, uid, err)
+			}
+			if result.Mounted {
+				mounted = append(mounted, v.name)
+			}
+		}
+	}
+	slices.Sort(mounted)
+	return slices.Compact(mounted), nil
+}
+
+// PodDirs lists the UIDs that have a directory under pods/, sorted; orphans are
+// among them.
+func (m *Manager) PodDirs(context.Context) ([]string, error) { return dirs(m.layout.pods()) }
+
+// find looks up a volume of the pod's spec and who handles it.
+func (m *Manager) find(pod *corev1.Pod, name string) (corev1.Volume, Plugin, error) {
+	if err := errors.Join(checkName("pod UID", string(pod.UID)), checkName("volume", name)); err != nil {
+		return corev1.Volume{}, nil, err
+	}
+	i := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
+	if i < 0 {
+		return corev1.Volume{}, nil, fmt.Errorf("the pod has no volume of that name")
+	}
+	v := pod.Spec.Volumes[i]
+	for _, p := range m.plugins {
+		if p.Supports(v) {
+			return v, p, nil
+		}
+	}
+	return v, nil, errors.New("no volume plugin matched")
+}
+
+func (m *Manager) plugin(name string) Plugin {
+	for _, p := range m.plugins {
+		if p.Name() == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// operate runs a plugin's work in one of its slots and tells the observer.
+func (m *Manager) operate(ctx context.Context, op Operation, work func() error) error {
+	slot := m.slots[op.Plugin]
+	select {
+	case slot <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for other volumes of %s: %w", op.Plugin, ctx.Err())
+	}
+	defer func() { <-slot }()
+	start := time.Now()
+	op.Err = work()
+	op.Took = time.Since(start)
+	if m.observer.Done != nil {
+		m.observer.Done(op)
+	}
+	return op.Err
+}
+
+// diskVolume is one trace of a volume under pods/UID.
+type diskVolume struct {
+	plugin   string // unescaped; empty: only subPaths
+	name     string
+	deleting bool
+}
+
+// onDisk reads the traces of a pod's volumes, those that are half made or
+// half removed and those of unknown plugins included.
+func (m *Manager) onDisk(uid string) ([]diskVolume, error) {
+	plugins, err := dirs(m.layout.volumes(uid))
+	if err != nil {
+		return nil, err
+	}
+	var found []diskVolume
+	whole := map[string]bool{}
+	for _, plugin := range plugins {
+		names, err := dirs(filepath.Join(m.layout.volumes(uid), plugin))
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			name, deleting := strings.CutSuffix(name, deletingSuffix)
+			found = append(found, diskVolume{plugin: unescape(plugin), name: name, deleting: deleting})
+			whole[name] = true
+		}
+	}
+	subPaths, err := dirs(m.layout.allSubPaths(uid))
+	for _, name := range subPaths {
+		if !whole[name] {
+			found = append(found, diskVolume{name: name})
+		}
+	}
+	return found, err
+}
+
+// classed gives an error our reason and keeps what a plugin's error says
+// about trying again.
+func classed(reason string, err error) error {
+	e := reasoned.New(reasoned.Reason(err, reason), err).After(reasoned.RetryAfter(err, 0))
+	if reasoned.Fatal(err) {
+		return e.Final()
+	}
+	return e
+}

@@ -1,0 +1,148 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"nodekit.dev/internal/beneath"
+	"nodekit.dev/internal/reasoned"
+)
+
+// Unmount takes one volume of the pod away, with the bind mounts of its
+// subPaths, also when the pod's spec is gone. No container may use it any
+// more. Idempotent: a volume that is not there is fine. It blocks until the
+// plugin is done, ctx at the latest.
+func (m *Manager) Unmount(ctx context.Context, uid, volumeName string) error {
+	if err := errors.Join(checkName("pod UID", uid), checkName("volume", volumeName)); err != nil {
+		return reasoned.New(reasonUnmount, err).Final()
+	}
+	if err := m.unmount(ctx, uid, volumeName); err != nil {
+		return unmountError(fmt.Errorf("UnmountVolume.TearDown failed for volume %q of pod %s: %w", volumeName, uid, err))
+	}
+	return nil
+}
+
+func (m *Manager) unmount(ctx context.Context, uid, name string) error {
+	if err := m.removeSubPaths(ctx, uid, name); err != nil {
+		return err
+	}
+	found, err := m.onDisk(uid)
+	if err != nil {
+		return err
+	}
+	done := map[string]bool{} // a volume may be there twice: whole, and on its way out
+	for _, v := range found {
+		if v.name != name || v.plugin == "" || done[v.plugin] {
+			continue
+		}
+		done[v.plugin] = true
+		if err := m.unmountOne(ctx, uid, v); err != nil {
+			return err
+		}
+		if err := beneath.RemoveAll(ctx, m.layout.meta(uid, v.plugin, name)); err != nil {
+			return err
+		}
+		m.log.DebugContext(ctx, "volume unmounted", "uid", uid, "volume", name, "plugin", v.plugin)
+	}
+	return nil
+}
+
+func (m *Manager) unmountOne(ctx context.Context, uid string, v diskVolume) error {
+	dir := m.layout.volume(uid, v.plugin, v.name)
+	mounts, err := m.mountPoints(dir)
+	if err != nil {
+		return err
+	}
+	plugin := m.plugin(v.plugin)
+	if plugin == nil {
+		return m.removeForeign(ctx, uid, v, mounts)
+	}
+	return m.operate(ctx, Operation{Kind: "unmount", Plugin: v.plugin, UID: uid, Volume: v.name}, func() error {
+		return plugin.Unmount(ctx, UnmountRequest{
+			UID:     uid,
+			Volume:  v.name,
+			Dir:     dir,
+			MetaDir: m.layout.meta(uid, v.plugin, v.name),
+			Mounts:  mounts,
+		})
+	})
+}
+
+// removeForeign takes away the directory of a plugin that this agent does not
+// have (left by another version, or by the stock kubelet). Mounts in it are
+// that plugin's affair.
+func (m *Manager) removeForeign(ctx context.Context, uid string, v diskVolume, mounts []string) error {
+	if len(mounts) > 0 {
+		return fmt.Errorf("no volume plugin %q to unmount %s: %w", v.plugin, v.name, &beneath.MountError{Path: mounts[0]})
+	}
+	m.log.WarnContext(ctx, "removing the directory of a volume whose plugin is not here",
+		"uid", uid, "volume", v.name, "plugin", v.plugin)
+	return RemoveDir(ctx, m.layout.volume(uid, v.plugin, v.name))
+}
+
+// RemovePodDir removes all directories of the pod. What an interrupted mount
+// or unmount left is undone first. A mount that stays is an error that names
+// it and answers RetryAfter; what is mounted stays untouched. Unknown UIDs are fine.
+func (m *Manager) RemovePodDir(ctx context.Context, uid string) error {
+	if err := checkName("pod UID", uid); err != nil {
+		return reasoned.New(reasonUnmount, err).Final()
+	}
+	dir := m.layout.pod(uid)
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	found, err := m.onDisk(uid)
+	if err != nil {
+		return unmountError(fmt.Errorf("directories of pod %s: %w", uid, err))
+	}
+	var failed []error
+	for _, v := range found {
+		if err := m.Unmount(ctx, uid, v.name); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	if len(failed) > 0 {
+		return unmountError(errors.Join(failed...))
+	}
+	if mounts, err := m.mountPoints(dir); err != nil || len(mounts) > 0 {
+		if err == nil {
+			err = &beneath.MountError{Path: mounts[0]}
+		}
+		return unmountError(fmt.Errorf("directories of pod %s: %w", uid, err))
+	}
+	if err := beneath.RemoveAll(ctx, dir); err != nil {
+		return unmountError(fmt.Errorf("directories of pod %s: %w", uid, err))
+	}
+	return nil
+}
+
+// unmountError asks to try again later where a mount is in the way.
+func unmountError(err error) error {
+	var mount *beneath.MountError
+	if errors.As(err, &mount) {
+		return reasoned.New(reasonUnmount, err).After(reasoned.RetryAfter(err, mountedRetry))
+	}
+	return classed(reasonUnmount, err)
+}
+
+// RemoveDir takes a volume's directory away, for plugins that keep data in it.
+// It is moved aside first, so that a crash never leaves a part of the data
+// under the volume's name, and removed without following symlinks or crossing
+// mounts. Idempotent; the call after a crash goes on where that one ended.
+func RemoveDir(ctx context.Context, dir string) error {
+	aside := dir + deletingSuffix
+	if err := beneath.RemoveAll(ctx, aside); err != nil {
+		return err
+	}
+	if err := os.Rename(dir, aside); errors.Is(err, unix.EBUSY) {
+		return &beneath.MountError{Path: dir}
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return beneath.RemoveAll(ctx, aside)
+}

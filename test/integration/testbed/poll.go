@@ -1,0 +1,56 @@
+package testbed
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// Eventually calls check at once and then every interval until it returns nil.
+// When ctx ends first, it returns check's last error, so give ctx a deadline.
+func Eventually(ctx context.Context, interval time.Duration, check func(ctx context.Context) error) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		err := check(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("still not so when %w: %w", context.Cause(ctx), err)
+		case <-tick.C:
+		}
+	}
+}
+
+// Fetch reads a page, trying again until ctx ends: a server needs a moment
+// after the start of its container.
+func Fetch(ctx context.Context, url string) (body string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	err = Eventually(ctx, 50*time.Millisecond, func(ctx context.Context) error {
+		body, err = get(ctx, url)
+		return err
+	})
+	return body, err
+}
+
+func get(ctx context.Context, url string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	reply, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	if err == nil && reply.StatusCode != http.StatusOK {
+		err = fmt.Errorf("GET %s: %s: %s", url, reply.Status, text)
+	}
+	return string(text), err
+}

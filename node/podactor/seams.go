@@ -102,7 +102,12 @@ type PullRequest struct {
 }
 
 // PullResult names the image by what the runtime knows it by.
-type PullResult struct{ Ref string }
+type PullResult struct {
+	Ref string
+	// User is the user that the image asks for, as a number or a name, for
+	// runAsNonRoot; empty: root.
+	User string
+}
 
 // Mounter mounts a pod's volumes. The default is package volume.
 //

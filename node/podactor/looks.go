@@ -1,0 +1,169 @@
+package podactor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"nodekit.dev/internal/tasks"
+	"nodekit.dev/runtime"
+)
+
+// looks keeps order among the looks at the runtime. Looks race: each has the
+// number of its start, and what an older one brings never replaces what a
+// newer one brought.
+type looks struct {
+	started  uint64 // number of the newest look
+	applied  uint64 // number of the newest look whose result is in Seen
+	flying   int
+	owed     bool // look again once the present one is back
+	failures int  // in a row
+	retryAt  time.Time
+}
+
+// lookDone is what one look brought.
+type lookDone struct {
+	seq     uint64
+	pod     runtime.Pod
+	volumes bool // mounts were read as well
+	mounted []string
+	err     error
+}
+
+// Two looks at a time are enough: one that may be stale or slow, and one that
+// is known to have started late enough.
+const maxLooks = 2
+
+// lookSoon is for hints: any look that starts from now on will do.
+func (r *run) lookSoon() {
+	if r.looks.flying > 0 {
+		r.looks.owed = true
+		return
+	}
+	r.lookNow()
+}
+
+// lookNow starts a look unless too many are under way.
+func (r *run) lookNow() {
+	if r.looks.flying >= maxLooks {
+		r.looks.owed = true
+		return
+	}
+	r.looks.started++
+	r.looks.flying++
+	r.looks.retryAt = time.Time{}
+	seq, uid, volumes := r.looks.started, r.want.UID, !r.seen.VolumesLooked
+	r.group.Go("look", func(ctx context.Context) error {
+		done := r.look(ctx, uid, volumes)
+		done.seq = seq
+		r.inbox.put(func(n *news) { n.looks = append(n.looks, done) })
+		return nil
+	})
+}
+
+// look reads the pod from the runtime, and its mounts where they are not known
+// yet. A panic of a part counts as an error.
+func (a *Actor) look(ctx context.Context, uid string, volumes bool) (done lookDone) {
+	ctx, cancel := context.WithTimeout(ctx, a.cfg.LookTimeout)
+	defer cancel()
+	done.err = tasks.Contain("look", func() error {
+		res, err := a.parts.Watcher.Look(ctx, LookRequest{UID: uid})
+		if err != nil {
+			return fmt.Errorf("look at the runtime: %w", err)
+		}
+		done.pod = res.Pod
+		if !volumes {
+			return nil
+		}
+		mounted, err := a.parts.Mounter.Mounted(ctx, uid)
+		if err != nil {
+			return fmt.Errorf("look at the mounts: %w", err)
+		}
+		done.volumes, done.mounted = true, mounted
+		return nil
+	})
+	return done
+}
+
+// looked takes in what a look brought; false: nothing new.
+func (r *run) looked(done lookDone) bool {
+	r.looks.flying--
+	changed := false
+	if done.err != nil {
+		r.lookFailed(done.err)
+	} else {
+		changed = r.lookWorked(done)
+	}
+	if r.looks.owed && r.looks.flying == 0 && r.looks.retryAt.IsZero() {
+		r.looks.owed = false
+		r.lookNow()
+	}
+	return changed
+}
+
+// lookFailed leaves everything as it is, keys included: this pod waits alone
+// until the runtime answers again.
+func (r *run) lookFailed(err error) {
+	r.looks.failures++
+	if r.looks.failures == 1 {
+		r.log.Warn("cannot see this pod in the runtime; trying again", "err", err)
+	}
+	r.looks.owed = false
+	r.looks.retryAt = time.Now().Add(r.backoff(r.looks.failures))
+}
+
+func (r *run) lookWorked(done lookDone) bool {
+	if done.seq <= r.looks.applied { // overtaken by a newer look, or from before forget
+		return false
+	}
+	if r.looks.failures > 0 {
+		r.log.Info("this pod is visible in the runtime again", "failures", r.looks.failures)
+	}
+	r.looks.failures, r.looks.retryAt = 0, time.Time{}
+	r.looks.applied = done.seq
+	r.seen.Looked = true
+	r.seen.Runtime = done.pod
+	if done.volumes && !r.seen.VolumesLooked {
+		r.seen.VolumesLooked = true
+		r.seen.Mounted = setOf(done.mounted)
+	}
+	r.settleSeen()
+	return true
+}
+
+// settleSeen ends the flights that only waited for a look that started after
+// they returned.
+func (r *run) settleSeen() {
+	for _, f := range r.flights {
+		if f.out != nil && r.looks.applied > f.after {
+			r.settle(f)
+		}
+	}
+}
+
+// forget makes the pod look before it decides; looks under way do not count.
+func (r *run) forget() {
+	r.looks.applied = r.looks.started
+	r.seen.Looked, r.seen.VolumesLooked = false, false
+	r.seen.Runtime, r.seen.Mounted = runtime.Pod{}, nil
+}
+
+// backoff is how long to wait after so many failures in a row.
+func (a *Actor) backoff(failures int) time.Duration {
+	wait := a.cfg.RetryBase
+	for range failures - 1 {
+		if wait >= a.cfg.RetryMax/2 {
+			return a.cfg.RetryMax
+		}
+		wait *= 2
+	}
+	return wait
+}
+
+func setOf(names []string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
+}

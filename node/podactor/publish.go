@@ -1,0 +1,48 @@
+package podactor
+
+import (
+	"reflect"
+
+	"nodekit.dev/internal/tasks"
+	"nodekit.dev/node/lifecycle"
+)
+
+// publish hands the status out if it changed since the last time.
+func (r *run) publish(plan lifecycle.Plan) (changed bool) {
+	update := StatusUpdate{
+		UID: r.want.UID, Namespace: r.want.Namespace, Name: r.want.Name,
+		Pod: r.want.Pod, Static: r.want.Static,
+		Phase: plan.Mem.Phase, Status: plan.Status,
+	}
+	if last := r.published; last != nil && last.Phase == update.Phase && last.Pod == update.Pod &&
+		reflect.DeepEqual(last.Status, update.Status) {
+		return false
+	}
+	r.published = &update
+	if r.parts.Status != nil {
+		r.sink("status sink", func() { r.parts.Status.PodStatus(update) })
+	}
+	return true
+}
+
+// tell hands events out.
+func (r *run) tell(events []lifecycle.Event) {
+	for _, event := range events {
+		r.log.Debug("event", "reason", event.Reason, "container", event.Container, "message", event.Message)
+		if r.parts.Events == nil {
+			continue
+		}
+		r.sink("event sink", func() {
+			r.parts.Events.PodEvent(PodEvent{
+				UID: r.want.UID, Namespace: r.want.Namespace, Name: r.want.Name, Pod: r.want.Pod, Event: event,
+			})
+		})
+	}
+}
+
+// sink keeps a vendor's panic out of the actor.
+func (r *run) sink(name string, call func()) {
+	if err := tasks.Contain(name, func() error { call(); return nil }); err != nil {
+		r.log.Error("a sink failed", "err", err)
+	}
+}

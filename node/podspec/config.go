@@ -1,0 +1,114 @@
+package podspec
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"nodekit.dev/resources"
+	"nodekit.dev/runtime"
+)
+
+// Config is what a pod's configuration depends on besides the pod: facts about
+// the node and settings of its operator. All of it is plain data but the
+// functions, which are called on each use and must be quick.
+type Config struct {
+	// RootDir is the agent's state directory, absolute.
+	RootDir string
+	// PodLogsDir holds one log directory per pod, absolute.
+	PodLogsDir string
+
+	NodeName string
+	// NodeIPs are the node's addresses, primary first, one per family.
+	NodeIPs []string
+
+	// ClusterDNS are the name servers of pods with dnsPolicy ClusterFirst;
+	// empty: such pods get the host's.
+	ClusterDNS    []string
+	ClusterDomain string // such as "cluster.local"; empty: no cluster domain
+	// HostDNS tells the host's resolver configuration (see ParseResolvConf).
+	// Nil: the runtime decides what pods with the host's DNS get.
+	HostDNS func() (runtime.DNSConfig, error)
+
+	Cgroups  resources.CgroupNames
+	CPUQuota resources.CPUQuota
+	// MachineMemory is the node's memory in bytes, for oom_score_adj.
+	MachineMemory int64
+	// Allocatable stands in for absent limits in resourceFieldRef.
+	Allocatable corev1.ResourceList
+	// HugepageSizes are the node's page sizes in the kernel's spelling ("2MB").
+	// A container that asks for none of a size is held to zero of it.
+	HugepageSizes []string
+
+	// SeccompDefault confines containers that name no seccomp profile with the
+	// runtime's own instead of leaving them unconfined.
+	SeccompDefault bool
+	// AppArmor and SELinux say what the host enforces. Without AppArmor, pods
+	// that ask for a profile are refused; with SELinux, files that the agent
+	// makes for a container are relabelled.
+	AppArmor bool
+	SELinux  bool
+	// AllowedUnsafeSysctls are names, or prefixes that end in "*".
+	AllowedUnsafeSysctls []string
+	// ExtraMaskedPaths are hidden from containers besides the stock list.
+	ExtraMaskedPaths []string
+
+	// RuntimeHandlers maps a runtimeClassName to the runtime's handler.
+	RuntimeHandlers map[string]string
+	// Features is what the runtime can do beyond the base of the CRI.
+	Features RuntimeFeatures
+
+	// ManageHosts makes containers mount the file that Builder.HostsFile
+	// describes. Whoever sets it writes that file before containers start.
+	ManageHosts bool
+	// NodeHosts is the node's own /etc/hosts, for host-network pods with
+	// hostAliases. Nil: such pods are refused.
+	NodeHosts func() ([]byte, error)
+
+	// ContainerHash tells one version of a container's spec from another.
+	ContainerHash func(c *corev1.Container) string
+}
+
+// RuntimeFeatures are abilities that a runtime reports in its CRI status. What
+// a runtime lacks is refused where it would confine less than was asked.
+type RuntimeFeatures struct {
+	RecursiveReadOnlyMounts  bool
+	SupplementalGroupsPolicy bool
+}
+
+// Default is the stock kubelet's configuration. NodeName, NodeIPs,
+// MachineMemory and ContainerHash have no default.
+func Default() Config {
+	return Config{
+		RootDir:    "/var/lib/kubelet",
+		PodLogsDir: "/var/log/pods",
+		CPUQuota:   resources.DefaultCPUQuota(),
+	}
+}
+
+// Validate names everything that is wrong with the configuration.
+func (c Config) Validate() error {
+	var errs []error
+	for name, dir := range map[string]string{"RootDir": c.RootDir, "PodLogsDir": c.PodLogsDir} {
+		if !filepath.IsAbs(dir) {
+			errs = append(errs, fmt.Errorf("%s %q: must be an absolute path", name, dir))
+		}
+	}
+	if c.MachineMemory <= 0 {
+		errs = append(errs, fmt.Errorf("MachineMemory %d: must be the node's memory in bytes", c.MachineMemory))
+	}
+	if c.ContainerHash == nil {
+		errs = append(errs, errors.New("ContainerHash: must be set"))
+	}
+	if err := c.Cgroups.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("Cgroups: %w", err))
+	}
+	for _, pattern := range c.AllowedUnsafeSysctls {
+		if err := validSysctlPattern(pattern); err != nil {
+			errs = append(errs, fmt.Errorf("AllowedUnsafeSysctls: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,157 @@
+package podspec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// refusedValues looks at fields that are acted on for some of their values only.
+func (b *Builder) refusedValues(pod *corev1.Pod) []refusal {
+	out := b.refusedPodValues(pod)
+	out = append(out, b.refusedPodSecurity(pod)...)
+	for i := range pod.Spec.Volumes {
+		if dir := pod.Spec.Volumes[i].EmptyDir; dir != nil && dir.Medium != corev1.StorageMediumDefault {
+			out = append(out, refusal{
+				field: fmt.Sprintf("spec.volumes[%d].emptyDir.medium", i),
+				why:   fmt.Sprintf("%q is %s", dir.Medium, notYet),
+			})
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		out = append(out, b.refusedInContainer(pod, &pod.Spec.InitContainers[i], fmt.Sprintf("spec.initContainers[%d]", i))...)
+	}
+	for i := range pod.Spec.Containers {
+		out = append(out, b.refusedInContainer(pod, &pod.Spec.Containers[i], fmt.Sprintf("spec.containers[%d]", i))...)
+	}
+	return out
+}
+
+func (b *Builder) refusedPodValues(pod *corev1.Pod) []refusal {
+	var out []refusal
+	spec := &pod.Spec
+	if spec.OS != nil && spec.OS.Name != corev1.Linux {
+		out = append(out, refusal{"spec.os.name", fmt.Sprintf("%q is not the OS of this node, which is linux", spec.OS.Name), "PodOSNotSupported"})
+	}
+	if spec.HostUsers != nil && !*spec.HostUsers {
+		out = append(out, refusal{"spec.hostUsers", "false is " + notYet, ""})
+	}
+	if _, err := b.runtimeHandler(pod); err != nil {
+		out = append(out, refusal{"spec.runtimeClassName", fmt.Sprintf("no handler is known for runtime class %q", *spec.RuntimeClassName), ""})
+	}
+	if spec.DNSPolicy == corev1.DNSNone && (spec.DNSConfig == nil || len(spec.DNSConfig.Nameservers) == 0) {
+		out = append(out, refusal{"spec.dnsConfig.nameservers", "needed with dnsPolicy None", ""})
+	}
+	if known := []corev1.DNSPolicy{"", corev1.DNSNone, corev1.DNSDefault, corev1.DNSClusterFirst, corev1.DNSClusterFirstWithHostNet}; !slices.Contains(known, spec.DNSPolicy) {
+		out = append(out, refusal{"spec.dnsPolicy", fmt.Sprintf("%q is not known", spec.DNSPolicy), ""})
+	}
+	if len(spec.HostAliases) > 0 && (!b.cfg.ManageHosts || spec.HostNetwork && b.cfg.NodeHosts == nil) {
+		out = append(out, refusal{"spec.hostAliases", "this agent does not manage the hosts file of such a pod", ""})
+	}
+	return out
+}
+
+func (b *Builder) refusedPodSecurity(pod *corev1.Pod) []refusal {
+	sc := pod.Spec.SecurityContext
+	if sc == nil {
+		return nil
+	}
+	const at = "spec.securityContext."
+	var out []refusal
+	for i, s := range sc.Sysctls {
+		if why := b.sysctlRefusal(pod, s.Name); why != "" {
+			out = append(out, refusal{fmt.Sprintf(at+"sysctls[%d]", i), why, "SysctlForbidden"})
+		}
+	}
+	switch value(sc.SupplementalGroupsPolicy) {
+	case "", corev1.SupplementalGroupsPolicyMerge:
+	case corev1.SupplementalGroupsPolicyStrict:
+		if !b.cfg.Features.SupplementalGroupsPolicy {
+			out = append(out, refusal{at + "supplementalGroupsPolicy", "the runtime can not keep to Strict", "SupplementalGroupsPolicyNotSupported"})
+		}
+	default:
+		out = append(out, refusal{at + "supplementalGroupsPolicy", fmt.Sprintf("%q is not known", *sc.SupplementalGroupsPolicy), ""})
+	}
+	return append(out, b.refusedProfiles(sc.SeccompProfile, sc.AppArmorProfile, at)...)
+}
+
+// refusedProfiles looks at the profiles that a pod or a container names itself.
+func (b *Builder) refusedProfiles(seccomp *corev1.SeccompProfile, apparmor *corev1.AppArmorProfile, at string) []refusal {
+	var out []refusal
+	if seccomp != nil {
+		if _, err := b.seccomp(seccomp); err != nil {
+			out = append(out, refusal{at + "seccompProfile", err.Error(), ""})
+		}
+	}
+	if apparmor != nil {
+		_, err := appArmorField(apparmor)
+		confines := apparmor.Type != corev1.AppArmorProfileTypeUnconfined
+		out = append(out, b.refusedAppArmor(at+"appArmorProfile", confines, err)...)
+	}
+	return out
+}
+
+func (b *Builder) refusedAppArmor(at string, confines bool, err error) []refusal {
+	switch {
+	case err != nil:
+		return []refusal{{at, err.Error(), "AppArmor"}}
+	case confines && !b.cfg.AppArmor:
+		return []refusal{{at, "AppArmor is not enabled on the host", "AppArmor"}}
+	}
+	return nil
+}
+
+func (b *Builder) refusedInContainer(pod *corev1.Pod, c *corev1.Container, at string) []refusal {
+	out := refusedResources(c, at+".resources.")
+	for i := range c.VolumeMounts {
+		out = append(out, b.refusedMount(c, &c.VolumeMounts[i], fmt.Sprintf("%s.volumeMounts[%d].", at, i))...)
+	}
+	if text, ok := pod.Annotations[appArmorAnnotation+c.Name]; ok {
+		_, err := appArmorText(text)
+		confines := text != corev1.DeprecatedAppArmorBetaProfileNameUnconfined
+		key := fmt.Sprintf("metadata.annotations[%s%s]", appArmorAnnotation, c.Name)
+		out = append(out, b.refusedAppArmor(key, confines, err)...)
+	}
+	sc := c.SecurityContext
+	if sc == nil {
+		return out
+	}
+	at += ".securityContext."
+	if p := value(sc.ProcMount); p != "" && p != corev1.DefaultProcMount {
+		out = append(out, refusal{at + "procMount", fmt.Sprintf("%q needs a user namespace (hostUsers: false), which is %s", p, notYet), ""})
+	}
+	return append(out, b.refusedProfiles(sc.SeccompProfile, sc.AppArmorProfile, at)...)
+}
+
+func (b *Builder) refusedMount(c *corev1.Container, m *corev1.VolumeMount, at string) []refusal {
+	var out []refusal
+	privileged := c.SecurityContext != nil && value(c.SecurityContext.Privileged)
+	if value(m.MountPropagation) == corev1.MountPropagationBidirectional && !privileged {
+		out = append(out, refusal{at + "mountPropagation", "Bidirectional is for privileged containers only", ""})
+	}
+	if value(m.RecursiveReadOnly) == corev1.RecursiveReadOnlyEnabled && !b.cfg.Features.RecursiveReadOnlyMounts {
+		out = append(out, refusal{at + "recursiveReadOnly", "the runtime can not make mounts recursively read-only", ""})
+	}
+	return out
+}
+
+// refusedResources looks at the resources by name: what is not known here would
+// not be given to the container.
+func refusedResources(c *corev1.Container, at string) []refusal {
+	var out []refusal
+	look := func(kind string, list corev1.ResourceList, harmless ...corev1.ResourceName) {
+		for name := range list {
+			known := name == corev1.ResourceCPU || name == corev1.ResourceMemory ||
+				strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+			if !known && !slices.Contains(harmless, name) {
+				out = append(out, refusal{at + kind + "[" + string(name) + "]", notYet, ""})
+			}
+		}
+	}
+	look("limits", c.Resources.Limits)
+	look("requests", c.Resources.Requests, corev1.ResourceEphemeralStorage) // a matter of placement
+	slices.SortFunc(out, func(a, b refusal) int { return strings.Compare(a.field, b.field) })
+	return out
+}

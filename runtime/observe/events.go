@@ -1,0 +1,86 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// runEvents keeps the event stream open. Where the runtime has no events it
+// waits until the runtime is another one.
+func (o *Observer) runEvents(ctx context.Context) error {
+	wait := o.cfg.ReconnectMin
+	told := false // that there are no events, to say it once
+	for {
+		began := time.Now()
+		err := o.streamEvents(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if unimplemented(err) {
+			if !told {
+				o.cfg.Log.Info("the runtime has no container events; its pods are listed more often instead", "err", err)
+			}
+			told = true
+			if err := pause(ctx, o.newRuntime, nil); err != nil {
+				return err
+			}
+			continue
+		}
+		told = false
+		if time.Since(began) > o.cfg.ReconnectMax {
+			wait = o.cfg.ReconnectMin // it worked for a while
+		}
+		o.cfg.Log.Info("the runtime's event stream ended; it is opened again", "err", err, "wait", wait)
+		if err := pause(ctx, nil, time.After(wait)); err != nil {
+			return err
+		}
+		wait = min(2*wait, o.cfg.ReconnectMax)
+	}
+}
+
+// streamEvents turns events into hints until the stream breaks.
+func (o *Observer) streamEvents(ctx context.Context) error {
+	err := o.source.Events(ctx, o.eventsOpened, o.event)
+	if o.streaming.Swap(false) {
+		o.relist.now() // the interval is the short one again
+	}
+	o.cfg.Trace.EventStream(false, err)
+	return err
+}
+
+// eventsOpened makes up for the events that came before the stream was open.
+func (o *Observer) eventsOpened() {
+	o.streaming.Store(true)
+	o.cfg.Trace.EventStream(true, nil)
+	o.hints.add("")
+	o.relist.now()
+}
+
+// event hints at the pod; a pod that is not named is found by a list.
+func (o *Observer) event(uid string) {
+	o.cfg.Trace.Event(uid)
+	if uid == "" {
+		o.relist.now()
+		return
+	}
+	o.hints.add(uid)
+}
+
+// pause waits for a signal or a time, whichever is given.
+func pause(ctx context.Context, signal <-chan struct{}, timer <-chan time.Time) error {
+	select {
+	case <-signal:
+		return nil
+	case <-timer:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// unimplemented asks the error whether the runtime has no such call.
+func unimplemented(err error) bool {
+	var u interface{ Unimplemented() bool }
+	return errors.As(err, &u) && u.Unimplemented()
+}

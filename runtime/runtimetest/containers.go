@@ -32,7 +32,7 @@ type container struct {
 
 // CreateContainer makes a container in a sandbox, whose configuration is given
 // again as the CRI does, and returns its ID.
-func (w *World) CreateContainer(ctx context.Context, sandboxID string, sandbox runtime.SandboxConfig, cfg runtime.ContainerConfig) (string, error) {
+func (w *World) CreateContainer(ctx context.Context, sandboxID string, cfg runtime.ContainerConfig, sandbox runtime.SandboxConfig) (string, error) {
 	w.report.Helper()
 	w.checkForbidden(sandbox.UID, sandbox.Namespace, sandbox.Name, cfg.Name, "a container is created")
 	c := w.sandboxCall(MethodCreateContainer, sandboxID)
@@ -42,7 +42,7 @@ func (w *World) CreateContainer(ctx context.Context, sandboxID string, sandbox r
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		var err error
-		id, err = w.createLocked(sandboxID, sandbox, cfg)
+		id, err = w.createLocked(sandboxID, cfg, sandbox)
 		return err
 	})
 	if err != nil {
@@ -51,7 +51,7 @@ func (w *World) CreateContainer(ctx context.Context, sandboxID string, sandbox r
 	return id, nil
 }
 
-func (w *World) createLocked(sandboxID string, sandbox runtime.SandboxConfig, cfg runtime.ContainerConfig) (string, error) {
+func (w *World) createLocked(sandboxID string, cfg runtime.ContainerConfig, sandbox runtime.SandboxConfig) (string, error) {
 	w.report.Helper()
 	s := w.sandboxes[sandboxID]
 	if s == nil {

@@ -74,7 +74,7 @@ func (r *runtimeServer) CreateContainer(ctx context.Context, req *criv1.CreateCo
 		r.world.violateBy(RuleAmbient, sandbox, cfg.Name, "add_ambient_capabilities is set")
 	}
 	r.checkAlpha(sandbox, cfg.Name, containerFieldsOfV1(req.GetConfig()))
-	id, err := r.world.CreateContainer(ctx, req.GetPodSandboxId(), sandbox, cfg)
+	id, err := r.world.CreateContainer(ctx, req.GetPodSandboxId(), cfg, sandbox)
 	return &criv1.CreateContainerResponse{ContainerId: id}, err
 }
 

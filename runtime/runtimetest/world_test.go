@@ -36,7 +36,7 @@ func pod(t *testing.T, w *runtimetest.World, uid string, command ...string) (san
 	sandbox = runtimetest.SandboxFor("default", "pod-"+uid, uid, 0)
 	sandboxID, err := w.RunSandbox(t.Context(), sandbox)
 	must(t, err)
-	containerID, err = w.CreateContainer(t.Context(), sandboxID, sandbox, runtimetest.ContainerFor(sandbox, "app", image, 0, command...))
+	containerID, err = w.CreateContainer(t.Context(), sandboxID, runtimetest.ContainerFor(sandbox, "app", image, 0, command...), sandbox)
 	must(t, err)
 	return sandbox, sandboxID, containerID
 }

@@ -1,0 +1,95 @@
+package cgroups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"nodekit.dev/internal/reasoned"
+)
+
+// pollEvery is how often a busy cgroup is looked at. The kernel tells of empty
+// cgroups only in v2; a process that is being reaped is gone in milliseconds.
+const pollEvery = 10 * time.Millisecond
+
+// Remove removes the pod's cgroup with whatever is below it, from every
+// hierarchy and wherever its class may have put it. A cgroup that still has
+// processes after Config.BusyWait is an error with the reason "CgroupBusy".
+func (m *Manager) Remove(ctx context.Context, uid string) error {
+	if err := checkUID(uid); err != nil {
+		return err
+	}
+	trees, err := hierarchies(m.cfg.Mount)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, m.cfg.BusyWait, errStillBusy)
+	defer cancel()
+	var errs []error
+	for _, tree := range trees {
+		for _, path := range m.cfg.Names.Candidates(uid) {
+			if err := removeTree(ctx, filepath.Join(tree.dir, path)); err != nil {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+var errStillBusy = errors.New("still has processes")
+
+// removeTree removes a cgroup from the leaves up, waiting for processes to
+// leave for as long as ctx lives.
+func removeTree(ctx context.Context, dir string) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		err := removeOnce(dir)
+		if !isBusy(err) {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return busyError(ctx, err)
+		}
+	}
+}
+
+func removeOnce(dir string) error {
+	children, err := childDirs(dir)
+	if err != nil {
+		return err
+	}
+	for _, child := range children {
+		if err := removeOnce(child); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// isBusy: processes are in it, or a cgroup was made below it meanwhile.
+func isBusy(err error) bool {
+	return errors.Is(err, syscall.EBUSY) || errors.Is(err, syscall.ENOTEMPTY)
+}
+
+// busyError names the cgroup that would not go and who is in it.
+func busyError(ctx context.Context, err error) error {
+	var at *fs.PathError
+	if !errors.As(err, &at) {
+		return err
+	}
+	pids, _ := readWords(filepath.Join(at.Path, "cgroup.procs")) // only to tell more
+	err = fmt.Errorf("cgroup %s: %w (pids: %s)", at.Path, context.Cause(ctx), strings.Join(pids, " "))
+	return reasoned.New("CgroupBusy", err).After(time.Second)
+}

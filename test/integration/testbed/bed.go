@@ -107,6 +107,9 @@ func (b *Bed) start(ctx context.Context) error {
 	if err := b.makeBridge(ctx); err != nil {
 		return err
 	}
+	if err := makeCgroup(b.CgroupRoot); err != nil {
+		return err
+	}
 	if err := b.writeConfig(); err != nil {
 		return err
 	}

@@ -32,18 +32,18 @@ func Fetch(ctx context.Context, url string) (body string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	err = Eventually(ctx, 50*time.Millisecond, func(ctx context.Context) error {
-		body, err = get(ctx, url)
+		body, err = get(ctx, http.DefaultClient, url)
 		return err
 	})
 	return body, err
 }
 
-func get(ctx context.Context, url string) (string, error) {
+func get(ctx context.Context, client *http.Client, url string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return "", err
 	}
-	reply, err := http.DefaultClient.Do(req)
+	reply, err := client.Do(req)
 	if err != nil {
 		return "", err
 	}

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -97,41 +96,6 @@ func mountPoint(line string) string {
 		return ""
 	}
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(fields[4])
-}
-
-// removeCgroups removes the cgroups with these names, in every hierarchy, with
-// all below them.
-func removeCgroups(ctx context.Context, names []string) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	// The kernel frees a cgroup a moment after its last process has ended.
-	return Eventually(ctx, 20*time.Millisecond, func(context.Context) error {
-		var errs []error
-		for _, dir := range slices.Backward(cgroupsBelow(names)) {
-			if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				errs = append(errs, err)
-			}
-		}
-		return errors.Join(errs...)
-	})
-}
-
-// cgroupsBelow lists the cgroups with these names and all below, parents first.
-func cgroupsBelow(names []string) []string {
-	var found []string
-	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
-			return nil // a cgroup may vanish while we walk
-		}
-		for elem := range strings.SplitSeq(path, "/") {
-			if slices.Contains(names, elem) {
-				found = append(found, path)
-				break
-			}
-		}
-		return nil
-	})
-	return found
 }
 
 // shimSocket finds the socket of a shim, which lies outside of the slot, in

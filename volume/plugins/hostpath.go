@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"nodekit.dev/internal/beneath"
 	"nodekit.dev/volume"
 )
 
@@ -52,7 +53,7 @@ func (HostPath) Mounted(_ context.Context, req volume.MountedRequest) (volume.Mo
 // may have made.
 func (HostPath) Unmount(ctx context.Context, req volume.UnmountRequest) error {
 	if len(req.Mounts) > 0 {
-		return fmt.Errorf("hostPath volumes have no mount, but %s is one", req.Mounts[0])
+		return &beneath.MountError{Path: req.Mounts[0]} // not ours
 	}
 	return volume.RemoveDir(ctx, req.Dir)
 }

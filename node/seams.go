@@ -4,6 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"nodekit.dev/node/lifecycle"
 	"nodekit.dev/node/podactor"
@@ -34,10 +35,16 @@ type Source interface {
 }
 
 // SourceUpdate is the whole set of pods that a source wants now. A pod that is
-// no longer in it is deleted.
+// no longer in it is deleted. A pod that did not change may be the same pointer
+// as before, which is cheapest; a pod must not be changed once sent.
 type SourceUpdate struct {
 	Source string
 	Pods   []*corev1.Pod
+	// Partial says that Pods holds only what is new or changed and Removed what
+	// is gone, and that all else stays as it was: for sources that know, and
+	// have thousands of pods. The first update of a source is never partial.
+	Partial bool
+	Removed []types.UID
 }
 
 // Mutator changes a pod before it is admitted, whatever its source.

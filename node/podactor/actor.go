@@ -26,13 +26,13 @@ type Actor struct {
 
 // New checks and allocates; nothing happens before Run.
 func New(cfg Config, parts Parts, want lifecycle.Want) (*Actor, error) {
-	if err := checkUID(want.UID); err != nil {
+	if err := CheckUID(want.UID); err != nil {
 		return nil, fmt.Errorf("pod %s/%s: %w", want.Namespace, want.Name, err)
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("pod actor: config: %w", err)
 	}
-	if err := parts.validate(); err != nil {
+	if err := parts.Validate(); err != nil {
 		return nil, fmt.Errorf("pod actor: %w", err)
 	}
 	log := parts.Log

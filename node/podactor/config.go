@@ -106,7 +106,8 @@ type StartGate interface {
 	Enter(ctx context.Context, begun bool, order int64) (leave func(), err error)
 }
 
-func (p Parts) validate() error {
+// Validate names the required parts that are missing.
+func (p Parts) Validate() error {
 	var missing []string
 	for name, absent := range map[string]bool{
 		"Engine":  p.Engine == nil,
@@ -126,9 +127,9 @@ func (p Parts) validate() error {
 	return nil
 }
 
-// checkUID refuses a UID that would leave the pods directory when it is used
+// CheckUID refuses a UID that would leave the pods directory when it is used
 // as the name of one.
-func checkUID(uid string) error {
+func CheckUID(uid string) error {
 	if uid == "" {
 		return errors.New("UID is empty")
 	}

@@ -86,7 +86,7 @@ func (j *job) containerRequest(ctx context.Context) (StartContainerRequest, erro
 	if err != nil {
 		return req, err
 	}
-	mounts, err := j.parts.Mounter.ContainerMounts(ctx, ContainerMountsRequest{Pod: j.pod, Container: spec.Name})
+	mounts, err := j.parts.Mounter.ContainerMounts(ctx, ContainerMountsRequest{Pod: j.pod, Container: spec.Name, PodIPs: j.podIPs})
 	if err != nil {
 		return req, fmt.Errorf("container %s: mounts: %w", spec.Name, err)
 	}

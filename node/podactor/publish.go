@@ -7,8 +7,13 @@ import (
 	"nodekit.dev/node/lifecycle"
 )
 
-// publish hands the status out if it changed since the last time.
+// publish hands the status out if it changed since the last time. Before the
+// first look nothing is known, and to say so would make the status of a pod
+// flap that has been running all the time.
 func (r *run) publish(plan lifecycle.Plan) (changed bool) {
+	if !r.seen.Looked && !r.want.Held {
+		return false
+	}
 	update := StatusUpdate{
 		UID: r.want.UID, Namespace: r.want.Namespace, Name: r.want.Name,
 		Pod: r.want.Pod, Static: r.want.Static,

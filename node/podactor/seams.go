@@ -148,6 +148,8 @@ type UnmountRequest struct {
 type ContainerMountsRequest struct {
 	Pod       *corev1.Pod
 	Container string
+	// PodIPs are the sandbox's addresses, for environments that name them.
+	PodIPs []string
 }
 
 // ContainerMountsResult holds the mounts in the order of volumeMounts.

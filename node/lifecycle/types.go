@@ -122,6 +122,9 @@ type Rules struct {
 	KeepDead int
 	// HostIPs are the node's addresses, primary first.
 	HostIPs []string
+	// RuntimeName is the prefix of container IDs in statuses, as in
+	// "containerd://ID". It is the name that the runtime's Version tells.
+	RuntimeName string
 	// RestartRules (gate ContainerRestartRules, Beta on) honours the
 	// restartPolicy and restartPolicyRules of single containers;
 	// RestartAllContainers (gate RestartAllContainersOnContainerExits) the
@@ -154,16 +157,16 @@ type Seen struct {
 	NetworkReady bool
 	// Admission is the verdict so far.
 	Admission Admission
-	// Prepared, Cgroup and Stopped are true once those actions succeeded:
-	// RunHooks(Prepare), EnsureCgroup, RunHooks(Stopping).
+	// Prepared and Cgroup are true once RunHooksPrepare and EnsureCgroup
+	// succeeded.
 	Prepared bool
 	Cgroup   bool
 	// CgroupGone, CleanedUp and DirsGone are true once RemoveCgroup,
-	// RunHooks(Cleanup) and RemovePodDir succeeded after everything ended.
+	// RunHooksCleanup and RemovePodDir succeeded after everything ended.
 	CgroupGone bool
 	CleanedUp  bool
 	DirsGone   bool
-	// StoppingDone is true once RunHooks(Stopping) returned.
+	// StoppingDone is true once RunHooksStopping succeeded.
 	StoppingDone bool
 	// VolumesLooked is false until the mounts were read once since start.
 	VolumesLooked bool
@@ -260,31 +263,84 @@ type Memory struct {
 	Containers map[string]ContainerMemory
 	// Status is the status last planned, for stable transition times.
 	Status *corev1.PodStatus
-	// Told holds the events already emitted that must not repeat.
+	// Told holds the events already emitted whose cause still holds.
 	Told map[string]bool
-	// RestartAll is the time of the last RestartAllContainers in progress.
+	// RestartAll is since when a RestartAllContainers is in progress.
 	RestartAll *time.Time
-	// Initialized is true once the init containers were done in this sandbox.
-	Initialized string // sandbox ID
+	// Initialized is the ID of the sandbox in which the init containers were
+	// done last.
+	Initialized string
+	// Asked holds the last action asked for of each key, so that a failure or
+	// a success of a key can be told to its action.
+	Asked map[Key]Asked
+	// StoppedSandboxes holds the IDs of sandboxes that StopSandbox ended well
+	// for, as long as the runtime shows them.
+	StoppedSandboxes map[string]bool
+}
+
+// Asked is the last action of one key.
+type Asked struct {
+	Kind Kind
+	// What it works on: an image, a container ID or a sandbox ID.
+	What string `json:",omitempty"`
 }
 
 // ContainerMemory is what is remembered of one container name.
 type ContainerMemory struct {
-	// Restarts counts starts after the first, never falls.
+	// Restarts counts starts after the first, never falls. Ran is true once
+	// there was a first.
 	Restarts int32
+	Ran      bool
+	// Run is the newest run that was ever seen.
+	Run Run
+	// Last is the newest terminated state seen, and LastID its container.
+	Last   *corev1.ContainerStateTerminated
+	LastID string
+	// Anew says that the runs so far do not count for what to start: all
+	// containers are being restarted. It ends with the next run.
+	Anew bool
+
 	// Backoff is the current crash back-off; Until is when it is over.
 	Backoff time.Duration
 	Until   time.Time
 	// For is the container ID that Backoff was computed for.
 	For string
-	// KillReason and KillMessage say why a stop was asked for that container ID.
-	KillID      string
-	KillReason  string
-	KillMessage string
-	KillAt      time.Time
-	// Last is the newest terminated state seen, and LastID its container.
-	Last   *corev1.ContainerStateTerminated
-	LastID string
+	// StartFailure is why the last start failed before the container ran. It
+	// outlives the removal of what the start left behind.
+	StartFailure *StartFailure
+	// PulledFor is the restart count that the image was last pulled for.
+	PulledFor int32
+
+	// KillReason and KillMessage say why a stop was asked for the container
+	// KillID; KillAt is when its grace is over, it only falls. FlightKillAt is
+	// the same for the StopContainer that was issued last.
+	KillID       string
+	KillReason   string
+	KillMessage  string
+	KillAt       time.Time
+	FlightKillAt time.Time
+
+	// HookDue says that the next new run needs its postStart hook; HookID is
+	// the container whose hook it is. Both are lost with the memory, and then
+	// the hook counts as done.
+	HookDue bool
+	HookID  string
+}
+
+// Run names one run of a container.
+type Run struct {
+	ID        string
+	SandboxID string
+	Attempt   uint32
+}
+
+// StartFailure is a failed StartContainer.
+type StartFailure struct {
+	Failure
+	// Image is what was to be started; another one is tried at once.
+	Image string
+	// InARow counts the failures since the last run.
+	InARow int
 }
 
 // EventType is "Normal" or "Warning".

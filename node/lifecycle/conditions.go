@@ -1,0 +1,196 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The stock kubelet's reasons of conditions.
+const (
+	condNotReady       = "ContainersNotReady"
+	condNotInitialized = "ContainersNotInitialized"
+	condCompleted      = "PodCompleted"
+	condFailed         = "PodFailed"
+	condGates          = "ReadinessGatesNotReady"
+	condExited         = "ContainerExited"
+)
+
+// ourConditions are those that the agent sets; all others belong to others and
+// are handed through.
+var ourConditions = [...]corev1.PodConditionType{
+	corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady,
+	corev1.PodScheduled, corev1.AllContainersRestarting, corev1.DisruptionTarget,
+}
+
+// verdict is a condition without its type and times.
+type verdict struct {
+	met             bool
+	reason, message string
+}
+
+func (d *decision) addConditions(s *corev1.PodStatus) {
+	if d.pod == nil {
+		return
+	}
+	if !d.neverAdmitted() {
+		containersReady := d.containersReady(s)
+		d.setCondition(s, corev1.PodReadyToStartContainers, verdict{met: d.sandbox != nil})
+		d.setCondition(s, corev1.PodInitialized, d.podInitialized(s))
+		d.setCondition(s, corev1.PodReady, d.podReady(containersReady))
+		d.setCondition(s, corev1.ContainersReady, containersReady)
+	}
+	d.setCondition(s, corev1.PodScheduled, verdict{met: true})
+	d.addRestarting(s)
+	d.addDisruption(s)
+	s.Conditions = append(s.Conditions, d.foreignConditions()...)
+}
+
+// setCondition adds a condition; its time is when its status last changed.
+func (d *decision) setCondition(s *corev1.PodStatus, kind corev1.PodConditionType, v verdict) {
+	c := corev1.PodCondition{
+		Type: kind, Status: corev1.ConditionFalse, Reason: v.reason, Message: v.message,
+		ObservedGeneration: d.pod.Generation, LastTransitionTime: stamp(d.now),
+	}
+	if v.met {
+		c.Status = corev1.ConditionTrue
+	}
+	if old := d.oldCondition(kind); old != nil && old.Status == c.Status && !old.LastTransitionTime.IsZero() {
+		c.LastTransitionTime = old.LastTransitionTime
+	}
+	s.Conditions = append(s.Conditions, c)
+}
+
+func (d *decision) oldCondition(kind corev1.PodConditionType) *corev1.PodCondition {
+	old := d.oldStatus()
+	if old == nil {
+		return nil
+	}
+	for i := range old.Conditions {
+		if old.Conditions[i].Type == kind {
+			return &old.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// foreignConditions are set by others, as the API server last had them.
+func (d *decision) foreignConditions() []corev1.PodCondition {
+	from := d.in.Want.Prior
+	if from == nil {
+		from = &d.pod.Status
+	}
+	var others []corev1.PodCondition
+	for _, c := range from.Conditions {
+		if !slices.Contains(ourConditions[:], c.Type) {
+			others = append(others, c)
+		}
+	}
+	return others
+}
+
+func (d *decision) containersReady(s *corev1.PodStatus) verdict {
+	switch s.Phase {
+	case corev1.PodSucceeded:
+		return verdict{reason: condCompleted}
+	case corev1.PodFailed:
+		return verdict{reason: condFailed}
+	case corev1.PodPending, corev1.PodRunning, corev1.PodUnknown:
+	}
+	var unready []string
+	for _, c := range d.withRole(sidecarRole, mainRole) {
+		if st, found := statusOf(s, c.name); !found || !st.Ready {
+			unready = append(unready, c.name)
+		}
+	}
+	if len(unready) > 0 {
+		return verdict{reason: condNotReady, message: fmt.Sprintf("containers with unready status: %s", unready)}
+	}
+	return verdict{met: true}
+}
+
+// podReady is containersReady plus the readiness gates that others set.
+func (d *decision) podReady(containers verdict) verdict {
+	if !containers.met {
+		return containers
+	}
+	foreign := d.foreignConditions()
+	var missing []string
+	for _, gate := range d.pod.Spec.ReadinessGates {
+		i := slices.IndexFunc(foreign, func(c corev1.PodCondition) bool { return c.Type == gate.ConditionType })
+		switch {
+		case i < 0:
+			missing = append(missing, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
+		case foreign[i].Status != corev1.ConditionTrue:
+			missing = append(missing, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", gate.ConditionType, foreign[i].Status))
+		}
+	}
+	if len(missing) > 0 {
+		return verdict{reason: condGates, message: strings.Join(missing, ", ")}
+	}
+	return verdict{met: true}
+}
+
+// podInitialized says whether the init containers are done. A pod whose main
+// containers ran was initialized and stays so.
+func (d *decision) podInitialized(s *corev1.PodStatus) verdict {
+	var open []string
+	for _, st := range s.InitContainerStatuses {
+		c := d.named(st.Name)
+		done := st.Ready
+		if c.role == sidecarRole {
+			done = st.Started != nil && *st.Started
+		}
+		if !done {
+			open = append(open, st.Name)
+		}
+	}
+	switch {
+	case s.Phase == corev1.PodSucceeded:
+		return verdict{met: true, reason: condCompleted}
+	case len(open) == 0 || d.anyMainRan():
+		return verdict{met: true}
+	}
+	return verdict{reason: condNotInitialized, message: fmt.Sprintf("containers with incomplete status: %s", open)}
+}
+
+func (d *decision) anyMainRan() bool {
+	for _, c := range d.withRole(mainRole) {
+		if c.mem.Ran {
+			return true
+		}
+	}
+	return false
+}
+
+// addRestarting tells of a restart of all containers, and once told, that it
+// is over.
+func (d *decision) addRestarting(s *corev1.PodStatus) {
+	switch {
+	case d.restartAll != nil:
+		d.setCondition(s, corev1.AllContainersRestarting, verdict{
+			met: true, reason: condExited,
+			message: fmt.Sprintf("Container %s exited with code %d, restarting all containers",
+				d.restartAll.name, d.restartAll.runs[0].ExitCode),
+		})
+	case d.oldCondition(corev1.AllContainersRestarting) != nil:
+		d.setCondition(s, corev1.AllContainersRestarting, verdict{})
+	}
+}
+
+// addDisruption tells that the node ended the pod, once the pod has ended.
+// Who else told of a disruption is not contradicted.
+func (d *decision) addDisruption(s *corev1.PodStatus) {
+	ending := d.mem.Ending
+	if ending != nil && d.final() && (ending.Reason == StopEvicted || ending.Reason == StopShutdown) {
+		d.setCondition(s, corev1.DisruptionTarget, verdict{
+			met: true, reason: corev1.PodReasonTerminationByKubelet, message: ending.Message,
+		})
+		return
+	}
+	if old := d.oldCondition(corev1.DisruptionTarget); old != nil {
+		s.Conditions = append(s.Conditions, *old)
+	}
+}

@@ -1,0 +1,87 @@
+package lifecycle
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The stock kubelet's words for images.
+const (
+	reasonImagePullBackOff = "ImagePullBackOff"
+	maxShowFailure         = 10 * time.Second
+)
+
+// notRetriedQuickly are reasons that stay on show while waiting: no pull is
+// backing off, there is nothing to pull.
+var notRetriedQuickly = [...]string{"ErrImageNeverPull", "InvalidImageName", "ImageInspectError", reasonImagePullBackOff}
+
+// pullImages makes the images present of all containers that are to start,
+// main containers included while the init containers run.
+func (d *decision) pullImages() {
+	for _, c := range d.containers {
+		if c.spec == nil || !d.wantsStart(c) || d.imageReady(c) {
+			continue
+		}
+		if flight, taken := d.in.Busy[KeyImage(c.name)]; taken {
+			if flight.Image != c.spec.Image {
+				d.cancel(KeyImage(c.name))
+			}
+			continue
+		}
+		if d.repulls(c) && d.now.Before(c.backoffUntil()) {
+			d.wakeAt(c.backoffUntil())
+			continue
+		}
+		next := c.nextRestarts()
+		if d.try(Action{Kind: Pull, Key: KeyImage(c.name), Container: c.name, Image: c.spec.Image}) {
+			c.mem.PulledFor = next
+		}
+	}
+}
+
+// imageReady says whether the container's image is there for its next start.
+func (d *decision) imageReady(c *container) bool {
+	image, pulled := d.in.Seen.Images[c.name]
+	return pulled && image.Spec == c.spec.Image && !d.busy(KeyImage(c.name)) && !d.repulls(c)
+}
+
+// repulls says that policy Always asks for a pull before this start although
+// there was one before.
+func (d *decision) repulls(c *container) bool {
+	if c.spec.ImagePullPolicy != corev1.PullAlways || !c.mem.Ran {
+		return false
+	}
+	_, failed := d.in.Seen.Failed[KeyImage(c.name)]
+	return failed || c.mem.PulledFor < c.nextRestarts()
+}
+
+// imageWaiting is what to show while an image can not be had; nil: nothing is
+// wrong with it. At first it is why the pull failed, later that it backs off.
+func (d *decision) imageWaiting(c *container) *corev1.ContainerStateWaiting {
+	f, failed := d.in.Seen.Failed[KeyImage(c.name)]
+	if !failed || !d.pullFailedFor(c) {
+		return nil
+	}
+	plain := &corev1.ContainerStateWaiting{Reason: f.Reason, Message: f.Message}
+	if f.Fatal || slices.Contains(notRetriedQuickly[:], f.Reason) || f.RetryAt.IsZero() {
+		return plain
+	}
+	turn := f.At.Add(min(f.RetryAt.Sub(f.At)/2, maxShowFailure))
+	if d.now.Before(turn) {
+		d.wakeAt(turn)
+		return plain
+	}
+	message := backoffPullMessage(c.spec.Image) + ": " + f.Reason + ": " + f.Message
+	d.tell("BackOff/image/"+c.name, Event{Type: EventNormal, Reason: "BackOff", Message: message, Container: c.name})
+	return &corev1.ContainerStateWaiting{Reason: reasonImagePullBackOff, Message: message}
+}
+
+func backoffPullMessage(image string) string { return `Back-off pulling image "` + image + `"` }
+
+// pullFailedFor says that the failure on record is of the image in the spec.
+func (d *decision) pullFailedFor(c *container) bool {
+	asked, known := d.mem.Asked[KeyImage(c.name)]
+	return !known || asked.What == c.spec.Image
+}

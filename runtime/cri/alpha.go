@@ -2,6 +2,7 @@ package cri
 
 import (
 	"context"
+	"path"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -67,8 +68,7 @@ func alphaFields(field string) alphaRule {
 
 // alphaLacks says whether v1alpha2 has no such method.
 func alphaLacks(method string) bool {
-	_, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
-	switch name {
+	switch path.Base(method) {
 	case "CheckpointContainer", "CheckpointPod", "RestorePod", "GetContainerEvents", "RuntimeConfig",
 		"UpdatePodSandboxResources", "ListMetricDescriptors", "ListPodSandboxMetrics",
 		"StreamPodSandboxes", "StreamContainers", "StreamContainerStats", "StreamPodSandboxStats",
@@ -85,7 +85,7 @@ func fit(api, method string, req any) (any, error) {
 		return req, nil
 	}
 	if alphaLacks(method) {
-		return nil, status.Errorf(codes.Unimplemented, "the runtime speaks CRI %s only, which has no %s", api, method)
+		return nil, status.Errorf(codes.Unimplemented, "the runtime speaks CRI %s only, which has no %s", api, path.Base(method))
 	}
 	m, ok := req.(proto.Message)
 	if !ok {

@@ -49,8 +49,9 @@ type conn struct {
 // facts is what a runtime says about itself; it holds for one connection,
 // because a runtime that comes back may be another version.
 type facts struct {
-	api     string
-	version Version
+	api      string
+	version  Version
+	features *Features // nil: not asked for yet
 }
 
 // probeFunc asks the cheapest call of a service over an API version.
@@ -203,6 +204,15 @@ func (c *conn) remember(f facts, dials int) {
 	defer c.mu.Unlock()
 	if c.dials == dials {
 		c.known = &f
+	}
+}
+
+// learnFeatures adds to what is known of the present connection.
+func (c *conn) learnFeatures(features Features) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known != nil {
+		c.known = &facts{api: c.known.api, version: c.known.version, features: &features}
 	}
 }
 

@@ -28,6 +28,9 @@ func (c *Client) RunSandbox(ctx context.Context, cfg runtime.SandboxConfig) (str
 	if err != nil {
 		return "", wrap(opRunSandbox, name, err)
 	}
+	if err := c.checkFeatures(ctx, cfg.RuntimeHandler, cfg.Security.SupplementalGroupsPolicy, nil); err != nil {
+		return "", wrap(opRunSandbox, name, err)
+	}
 	ctx, cancel := c.withinPlus(ctx, c.cfg.RequestTimeout)
 	defer cancel()
 	resp, err := c.runtime.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: req, RuntimeHandler: cfg.RuntimeHandler})
@@ -59,6 +62,9 @@ func (c *Client) RemoveSandbox(ctx context.Context, id string) error {
 func (c *Client) CreateContainer(ctx context.Context, sandboxID string, cfg runtime.ContainerConfig, sandbox runtime.SandboxConfig) (string, error) {
 	req, err := createRequest(sandboxID, cfg, sandbox)
 	if err != nil {
+		return "", wrap(opCreateContainer, cfg.Name, err)
+	}
+	if err := c.checkFeatures(ctx, sandbox.RuntimeHandler, cfg.Security.SupplementalGroupsPolicy, cfg.Mounts); err != nil {
 		return "", wrap(opCreateContainer, cfg.Name, err)
 	}
 	ctx, cancel := c.within(ctx)

@@ -21,6 +21,7 @@ func (c *Client) Status(ctx context.Context) (runtime.Status, error) {
 	if err != nil {
 		return runtime.Status{}, wrap("Status", c.cfg.Endpoint, err)
 	}
+	c.conn.learnFeatures(featuresOf(resp))
 	out := runtime.Status{Name: f.version.RuntimeName, Version: f.version.RuntimeVersion, APIVersion: f.api}
 	out.RuntimeReady, out.NetworkReady, out.Reason, out.Message = conditions(resp.GetStatus().GetConditions())
 	return out, nil

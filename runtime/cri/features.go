@@ -1,0 +1,93 @@
+package cri
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"nodekit.dev/runtime"
+)
+
+// Features is what the runtime says it can do beyond what every runtime can.
+// A runtime that does not say can not.
+type Features struct {
+	SupplementalGroupsPolicy  bool
+	UserNamespacesHostNetwork bool
+	MountOptions              bool
+	// Handlers are the runtime handlers by name; "" is the default one.
+	Handlers map[string]HandlerFeatures
+}
+
+// HandlerFeatures is what one runtime handler can do.
+type HandlerFeatures struct {
+	RecursiveReadOnlyMounts bool
+	UserNamespaces          bool
+}
+
+// Features tells what the runtime can do. It asks once for each connection.
+func (c *Client) Features(ctx context.Context) (Features, error) {
+	if f, _ := c.conn.remembered(); f != nil && f.features != nil {
+		return *f.features, nil
+	}
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	resp, err := c.runtime.Status(ctx, &runtimeapi.StatusRequest{})
+	if err != nil {
+		return Features{}, wrap("Status", c.cfg.Endpoint, err)
+	}
+	features := featuresOf(resp)
+	c.conn.learnFeatures(features)
+	return features, nil
+}
+
+func featuresOf(resp *runtimeapi.StatusResponse) Features {
+	out := Features{
+		SupplementalGroupsPolicy:  resp.GetFeatures().GetSupplementalGroupsPolicy(),
+		UserNamespacesHostNetwork: resp.GetFeatures().GetUserNamespacesHostNetwork(),
+		MountOptions:              resp.GetFeatures().GetMountOptions(),
+		Handlers:                  map[string]HandlerFeatures{},
+	}
+	for _, h := range resp.GetRuntimeHandlers() {
+		out.Handlers[h.GetName()] = HandlerFeatures{
+			RecursiveReadOnlyMounts: h.GetFeatures().GetRecursiveReadOnlyMounts(),
+			UserNamespaces:          h.GetFeatures().GetUserNamespaces(),
+		}
+	}
+	return out
+}
+
+// checkFeatures refuses what an older runtime would leave out without a word,
+// though the field confines the container. It asks only when there is such a
+// field.
+func (c *Client) checkFeatures(ctx context.Context, handler, groupsPolicy string, mounts []runtime.Mount) error {
+	strict := groupsPolicy == runtimeapi.SupplementalGroupsPolicy_Strict.String()
+	mount := recursivelyReadOnly(mounts)
+	if !strict && mount == "" {
+		return nil
+	}
+	features, err := c.Features(ctx)
+	if err != nil {
+		return err
+	}
+	if strict && !features.SupplementalGroupsPolicy {
+		return status.Error(codes.FailedPrecondition, "the runtime does not support the supplemental groups policy Strict")
+	}
+	if mount != "" && !features.Handlers[handler].RecursiveReadOnlyMounts {
+		return fmt.Errorf("mount %s: %w", mount, status.Errorf(codes.FailedPrecondition,
+			"the runtime handler %q does not support recursively read-only mounts", handler))
+	}
+	return nil
+}
+
+// recursivelyReadOnly gives the first such mount.
+func recursivelyReadOnly(mounts []runtime.Mount) string {
+	for _, m := range mounts {
+		if m.RecursiveReadOnly {
+			return m.ContainerPath
+		}
+	}
+	return ""
+}

@@ -1,0 +1,157 @@
+package nodefx
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"go.uber.org/dig"
+	"go.uber.org/fx"
+	"go.uber.org/fx/fxevent"
+
+	"nodekit.dev/internal/fxrun"
+	"nodekit.dev/node"
+)
+
+// Agent is one node agent, wired. Its methods are safe for concurrent use.
+type Agent struct {
+	app    *fx.App
+	node   *node.Node
+	runner *fxrun.Runner
+	graph  fx.DotGraph
+	groups GroupNames
+
+	mu    sync.Mutex
+	state state
+}
+
+type state int
+
+const (
+	fresh state = iota
+	started
+	stopped
+)
+
+// GroupNames are the names in the ordered groups, in the order in which they run.
+type GroupNames struct {
+	Sources, Mutators, Admitters, Hooks []string
+}
+
+// New builds the graph and checks it: every part is constructed, none is
+// started, nothing is opened. An error names what is wrong with the options.
+func New(opts ...Option) (*Agent, error) {
+	s, err := newSettings(opts)
+	if err != nil {
+		return nil, err
+	}
+	a := &Agent{runner: fxrun.New(s.budget)}
+	graph, err := s.graph(a)
+	if err != nil {
+		return nil, err
+	}
+	a.app = fx.New(graph)
+	if err := a.app.Err(); err != nil {
+		return nil, readable(err)
+	}
+	return a, guardAll(s.overrides)
+}
+
+// graph is the whole fx.Option of an agent.
+func (s *settings) graph(a *Agent) (fx.Option, error) {
+	decorators := []fx.Option{fx.Decorate(a.runner.Guard)}
+	for _, o := range s.overrides {
+		d, err := o.decorate()
+		if err != nil {
+			return nil, err
+		}
+		decorators = append(decorators, d)
+	}
+	return fx.Options(
+		fx.WithLogger(s.eventLogger),
+		fx.RecoverFromPanics(),
+		fx.StartTimeout(time.Duration(math.MaxInt64)),
+		fx.StopTimeout(time.Duration(math.MaxInt64)),
+		fx.Supply(s.config, a.runner),
+		fx.Provide(s.logger),
+		Module(),
+		fx.Options(s.extra...),
+		fx.Options(s.groups...),
+		fx.Options(decorators...),
+		fx.Populate(&a.node, &a.graph, &a.groups),
+	), nil
+}
+
+func (s *settings) logger() *slog.Logger {
+	if s.config.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return s.config.Log
+}
+
+func (s *settings) eventLogger(log *slog.Logger) fxevent.Logger {
+	if s.events == nil {
+		return fxevent.NopLogger
+	}
+	return s.events(log)
+}
+
+// readable takes fx's layers off an error, so that the user sees what a
+// constructor said, or which type nobody provides.
+func readable(err error) error {
+	if root := dig.RootCause(err); root != nil {
+		return root
+	}
+	return err
+}
+
+// Start starts every part and returns; it does not wait for Ready. An agent is
+// started once: starting again after Stop is an error, make a new one.
+func (a *Agent) Start(ctx context.Context) error {
+	if err := a.advance(fresh, started); err != nil {
+		return err
+	}
+	return a.app.Start(ctx)
+}
+
+// Stop stops every part in reverse order and waits for each within its budget,
+// or until ctx ends. Every stop is called, whatever the others do. Containers
+// run on, unless the node's configuration says to drain. A second Stop is fine.
+func (a *Agent) Stop(ctx context.Context) error {
+	if err := a.advance(started, stopped); err != nil {
+		return nil //nolint:nilerr // nothing runs
+	}
+	return a.app.Stop(fxrun.Detach(ctx))
+}
+
+func (a *Agent) advance(from, to state) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.state != from {
+		return errors.New("this agent was started before; make a new one with nodefx.New")
+	}
+	a.state = to
+	return nil
+}
+
+// Ready is closed when every source has reported and the runtime was read.
+func (a *Agent) Ready() <-chan struct{} { return a.node.Ready() }
+
+// Done gives the error of the first part that ended by itself. It never gives
+// a value while all is well.
+func (a *Agent) Done() <-chan error { return a.runner.Failed() }
+
+// Node is the running node, for its snapshots and traces.
+func (a *Agent) Node() *node.Node { return a.node }
+
+// Parts names what Start runs, in order.
+func (a *Agent) Parts() []string { return a.runner.Names() }
+
+// Groups names the members of the ordered groups, in the order they run.
+func (a *Agent) Groups() GroupNames { return a.groups }
+
+// Graph is the object graph in DOT. It shows providers, not overrides.
+func (a *Agent) Graph() string { return string(a.graph) }

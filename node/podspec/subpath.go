@@ -1,0 +1,42 @@
+package podspec
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"nodekit.dev/node/podactor"
+)
+
+// ExpandSubPath resolves the $(NAME) references of a subPathExpr with the
+// container's environment. A name that is not there is an error: the stock
+// kubelet refuses such a container, as a path with "$(" in it is never meant.
+func (b *Builder) ExpandSubPath(req podactor.ContainerMountsRequest, expr string) (string, error) {
+	c, err := findContainer(req.Pod, req.Container)
+	if err != nil {
+		return "", err
+	}
+	env, err := b.environment(podactor.ContainerSpecRequest{Pod: req.Pod, Container: req.Container, PodIPs: req.PodIPs}, c)
+	if err != nil {
+		return "", err
+	}
+	var missing []string
+	path := expand(expr, func(name string) (string, bool) {
+		value, ok := env.lookup(name)
+		if !ok {
+			missing = append(missing, name)
+		}
+		return value, ok
+	})
+	if len(missing) > 0 {
+		return "", fmt.Errorf("missing value for %q", strings.Join(missing, ", "))
+	}
+	return path, nil
+}
+
+// RecursiveReadOnly says whether the runtime handler of that pod can make
+// mounts recursively read-only.
+func (b *Builder) RecursiveReadOnly(pod *corev1.Pod) bool {
+	return b.features(pod).RecursiveReadOnlyMounts
+}

@@ -1,0 +1,241 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"nodekit.dev/internal/tasks"
+	"nodekit.dev/node"
+	"nodekit.dev/node/handlers"
+	"nodekit.dev/node/podspec"
+	"nodekit.dev/resources/cgroups"
+	"nodekit.dev/runtime/cri"
+	"nodekit.dev/runtime/images"
+	"nodekit.dev/runtime/logs"
+	"nodekit.dev/runtime/observe"
+	"nodekit.dev/volume"
+	"nodekit.dev/volume/plugins"
+)
+
+// Agent is a node agent, wired by hand. Use New.
+type Agent struct {
+	cfg   Config
+	node  *node.Node
+	parts node.Parts
+	runs  []run
+	close []func() error
+}
+
+// run is one part that lives as long as the agent.
+type run struct {
+	name string
+	fn   func(context.Context) error
+}
+
+// Option changes the parts of an agent.
+type Option func(*node.Parts)
+
+// WithParts sets parts before the defaults are made: a part that is set here
+// is used, and its default is not built. Groups are added to.
+func WithParts(set func(*node.Parts)) Option { return set }
+
+// WithSource adds a source of pods.
+func WithSource(s node.Source) Option {
+	return func(p *node.Parts) {
+		p.Sources = append(p.Sources, node.Ordered[node.Source]{Name: s.Name(), Value: s})
+	}
+}
+
+// New checks the configuration and makes every part that no option gave. It
+// does no I/O beyond reading facts about the machine; Run does the rest.
+func New(cfg Config, opts ...Option) (*Agent, error) {
+	cfg, err := cfg.Complete()
+	if err != nil {
+		return nil, fmt.Errorf("agent: %w", err)
+	}
+	a := &Agent{cfg: cfg, parts: node.Parts{Log: cfg.Log}}
+	for _, o := range opts {
+		o(&a.parts)
+	}
+	for _, fill := range []func() error{a.runtime, a.volumes, a.resources, a.hooks} {
+		if err := fill(); err != nil {
+			return nil, fmt.Errorf("agent: %w", errors.Join(err, a.closeAll()))
+		}
+	}
+	a.node, err = node.New(cfg.Node, a.parts)
+	if err != nil {
+		return nil, fmt.Errorf("agent: %w", errors.Join(err, a.closeAll()))
+	}
+	return a, nil
+}
+
+// Node is the running node, for its snapshots and traces.
+func (a *Agent) Node() *node.Node { return a.node }
+
+// Ready is closed when every source has reported and the runtime was read.
+func (a *Agent) Ready() <-chan struct{} { return a.node.Ready() }
+
+// Run locks the root directory, runs every part, and returns after all of them
+// ended: with nil when ctx did, else with what went wrong. Containers run on,
+// unless Config.Node says to drain. An agent runs once.
+func (a *Agent) Run(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, a.closeAll()) }()
+	unlock, err := Lock(a.cfg.RootDir, a.cfg.NodeName)
+	if err != nil {
+		return err
+	}
+	a.close = append(a.close, unlock)
+
+	// The node stops first: a drain still needs the runtime's events.
+	helpers := tasks.New(context.WithoutCancel(ctx))
+	for _, r := range a.runs {
+		helpers.Go(r.name, r.fn)
+	}
+	nodeRun := tasks.New(ctx)
+	nodeRun.Go("node", a.node.Run)
+	stopWith(helpers, nodeRun)
+	err = nodeRun.Wait()
+	helpers.Stop()
+	return errors.Join(err, helpers.Wait())
+}
+
+// stopWith ends the node when a part it depends on has failed.
+func stopWith(helpers, nodeRun *tasks.Group) {
+	nodeRun.Go("watch-parts", func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+		case <-helpers.Context().Done():
+			nodeRun.Stop()
+		}
+		return nil
+	})
+}
+
+func (a *Agent) closeAll() error {
+	var errs []error
+	for i := len(a.close) - 1; i >= 0; i-- {
+		errs = append(errs, a.close[i]())
+	}
+	a.close = nil
+	return errors.Join(errs...)
+}
+
+func (a *Agent) log(part string) *slog.Logger { return a.cfg.Log.With("part", part) }
+
+// runtime makes the CRI client and all that talks to it, if anybody needs it.
+func (a *Agent) runtime() error {
+	p := &a.parts
+	if p.Engine != nil && p.Watcher != nil && p.Puller != nil && p.Handlers != nil {
+		return nil
+	}
+	client, err := cri.New(a.cfg.CRI)
+	if err != nil {
+		return err
+	}
+	a.close = append(a.close, client.Close)
+	if a.cfg.Spec.Features == nil {
+		a.cfg.Spec.Features = Features(client)
+	}
+	for _, fill := range []func(*cri.Client) error{a.engine, a.watcher, a.puller, a.handlers} {
+		if err := fill(client); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *Agent) engine(client *cri.Client) error {
+	if a.parts.Engine == nil {
+		a.parts.Engine = Engine(client)
+	}
+	return nil
+}
+
+func (a *Agent) watcher(client *cri.Client) error {
+	if a.parts.Watcher != nil {
+		return nil
+	}
+	observer, err := observe.New(a.cfg.Observe, client)
+	if err != nil {
+		return err
+	}
+	a.parts.Watcher = Watcher(observer)
+	a.runs = append(a.runs, run{"runtime-observe", observer.Run})
+	rotator, err := logs.NewRotator(a.cfg.Logs, RunningLogs(a.parts.Watcher, a.cfg.PodLogsDir), client)
+	if err != nil {
+		return err
+	}
+	a.runs = append(a.runs, run{"log-rotation", rotator.Run})
+	return nil
+}
+
+func (a *Agent) puller(client *cri.Client) error {
+	if a.parts.Puller != nil {
+		return nil
+	}
+	p, err := images.New(a.cfg.Images, client)
+	if err != nil {
+		return err
+	}
+	a.parts.Puller = Puller(p, client)
+	return nil
+}
+
+func (a *Agent) handlers(client *cri.Client) error {
+	if a.parts.Handlers != nil {
+		return nil
+	}
+	h, err := handlers.New(handlers.Default(), Execer(client), a.log("handlers"))
+	if err != nil {
+		return err
+	}
+	a.parts.Handlers = h
+	return nil
+}
+
+// volumes makes the specs and the mounter: the mounter asks the specs for the
+// hosts file.
+func (a *Agent) volumes() error {
+	builder, err := podspec.New(a.cfg.Spec)
+	if err != nil {
+		return err
+	}
+	if a.parts.Specs == nil {
+		a.parts.Specs = builder
+	}
+	if a.parts.PodDirs == nil {
+		a.parts.PodDirs = PodDirs(a.cfg.RootDir)
+	}
+	if a.parts.Mounter != nil {
+		return nil
+	}
+	manager, err := volume.New(a.cfg.Volume, plugins.Default(), a.log("volume"))
+	if err != nil {
+		return err
+	}
+	a.parts.Mounter = Mounter(manager, builder)
+	return nil
+}
+
+func (a *Agent) resources() error {
+	if a.parts.Cgroups != nil || !a.cfg.Host.PodCgroups {
+		return nil
+	}
+	m, err := cgroups.New(a.cfg.Cgroups, a.log("cgroups"))
+	if err != nil {
+		return err
+	}
+	a.parts.Cgroups = m
+	return nil
+}
+
+func (a *Agent) hooks() error {
+	if dir := a.cfg.Host.LogLinksDir; dir != "" {
+		a.parts.Hooks = append(a.parts.Hooks, node.Ordered[node.Hook]{
+			Name: "log-links", Value: LogLinks(dir, a.cfg.PodLogsDir),
+		})
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"nodekit.dev/node"
+	"nodekit.dev/node/podspec"
+	"nodekit.dev/resources/cgroups"
+	"nodekit.dev/runtime/cri"
+	"nodekit.dev/runtime/images"
+	"nodekit.dev/runtime/logs"
+	"nodekit.dev/runtime/observe"
+	"nodekit.dev/volume"
+)
+
+// Config is what a whole agent is made from: one value per part, and the few
+// facts that several parts share, which New copies into them.
+type Config struct {
+	// NodeName is the node's name. Required.
+	NodeName string
+	// NodeIPs are the node's addresses, primary first, one per family.
+	NodeIPs []string
+	// RootDir holds the agent's files; default /var/lib/kubelet.
+	RootDir string
+	// PodLogsDir holds the logs of containers; default /var/log/pods.
+	PodLogsDir string
+	// Host says what the agent does to the machine beyond its pods.
+	Host Host
+
+	Node    node.Config
+	CRI     cri.Config
+	Observe observe.Config
+	Images  images.Config
+	Logs    logs.Config
+	Spec    podspec.Config
+	Cgroups cgroups.Config
+	Volume  volume.Config
+
+	// Log takes the log lines of all parts; nil: none.
+	Log *slog.Logger
+}
+
+// Host lists what an agent does to its host. All of it is off in a library and
+// on in cmd/kubelet.
+type Host struct {
+	// LogLinksDir gets a link per container to its log, named
+	// POD_NAMESPACE_CONTAINER-ID.log; cmd/kubelet uses /var/log/containers.
+	// Empty: no links.
+	LogLinksDir string
+	// Hosts gives each pod an /etc/hosts of its own.
+	Hosts bool
+	// PodCgroups makes the cgroup of each pod with its limits. Off: the runtime
+	// makes it, without limits.
+	PodCgroups bool
+	// ResolvConf is read for pods that get the node's DNS. Empty: the runtime
+	// decides.
+	ResolvConf string
+}
+
+// Default has everything but NodeName, NodeIPs and the CRI endpoint.
+func Default() Config {
+	return Config{
+		RootDir:    "/var/lib/kubelet",
+		PodLogsDir: "/var/log/pods",
+		Node:       node.DefaultConfig(),
+		CRI:        cri.Config{Endpoint: "unix:///run/containerd/containerd.sock"},
+		Observe:    observe.DefaultConfig(),
+		Images:     images.DefaultConfig(),
+		Logs:       logs.DefaultConfig(),
+		Spec:       podspec.Default(),
+		Cgroups:    cgroups.Default(),
+	}
+}
+
+// Complete copies what parts share into each of them, fills in facts about the
+// machine, and checks the result. New calls it; calling it twice is fine.
+func (c Config) Complete() (Config, error) {
+	if err := c.validate(); err != nil {
+		return c, err
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	c.Node.RootDir, c.Spec.RootDir, c.Volume.RootDir = c.RootDir, c.RootDir, c.RootDir
+	c.Node.Rules.HostIPs = c.NodeIPs
+	c.Spec.NodeName, c.Spec.NodeIPs, c.Spec.PodLogsDir = c.NodeName, c.NodeIPs, c.PodLogsDir
+	c.Spec.ManageHosts = c.Host.Hosts
+	c.Cgroups.Names, c.Cgroups.CPUQuota = c.Spec.Cgroups, c.Spec.CPUQuota
+	c.CRI.Log, c.Observe.Log, c.Images.Log, c.Logs.Log = c.Log, c.Log, c.Log, c.Log
+	return c.aboutMachine()
+}
+
+func (c Config) validate() error {
+	var errs []error
+	if c.NodeName == "" {
+		errs = append(errs, errors.New("NodeName: must not be empty"))
+	}
+	for field, dir := range map[string]string{"RootDir": c.RootDir, "PodLogsDir": c.PodLogsDir} {
+		if !filepath.IsAbs(dir) {
+			errs = append(errs, fmt.Errorf("%s: %q must be an absolute path", field, dir))
+		}
+	}
+	return errors.Join(errs...)
+}

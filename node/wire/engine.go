@@ -1,0 +1,77 @@
+package wire
+
+import (
+	"context"
+	"time"
+
+	"nodekit.dev/internal/reasoned"
+	"nodekit.dev/node"
+	"nodekit.dev/node/handlers"
+	"nodekit.dev/node/podactor"
+	"nodekit.dev/runtime/cri"
+	"nodekit.dev/runtime/observe"
+)
+
+// Engine runs pods on a CRI runtime.
+func Engine(client *cri.Client) node.Engine { return criEngine{client} }
+
+type criEngine struct{ cri *cri.Client }
+
+func (e criEngine) RunSandbox(ctx context.Context, req podactor.RunSandboxRequest) (podactor.RunSandboxResult, error) {
+	id, err := e.cri.RunSandbox(ctx, req.Config)
+	return podactor.RunSandboxResult{SandboxID: id}, withReason("FailedCreatePodSandBox", err)
+}
+
+func (e criEngine) StartContainer(ctx context.Context, req podactor.StartContainerRequest) (podactor.StartContainerResult, error) {
+	id, err := e.cri.CreateContainer(ctx, req.SandboxID, req.Config, req.Sandbox)
+	if err != nil {
+		return podactor.StartContainerResult{}, withReason("CreateContainerError", err)
+	}
+	if err := e.cri.StartContainer(ctx, id); err != nil {
+		return podactor.StartContainerResult{}, withReason("RunContainerError", err)
+	}
+	return podactor.StartContainerResult{ContainerID: id}, nil
+}
+
+func (e criEngine) StopContainer(ctx context.Context, req podactor.StopContainerRequest) error {
+	return withReason("KillContainerError", e.cri.StopContainer(ctx, req.ContainerID, req.Grace))
+}
+
+func (e criEngine) StopSandbox(ctx context.Context, req podactor.StopSandboxRequest) error {
+	return withReason("KillPodSandboxError", e.cri.StopSandbox(ctx, req.SandboxID))
+}
+
+func (e criEngine) Remove(ctx context.Context, req podactor.RemoveRequest) error {
+	if req.ContainerID != "" {
+		return e.cri.RemoveContainer(ctx, req.ContainerID)
+	}
+	return e.cri.RemoveSandbox(ctx, req.SandboxID)
+}
+
+// withReason gives an error its class, unless it has one.
+func withReason(reason string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return reasoned.New(reasoned.Reason(err, reason), err)
+}
+
+// Watcher watches a runtime through an observer, which must run.
+func Watcher(o *observe.Observer) node.Watcher { return watcher{o} }
+
+type watcher struct{ *observe.Observer }
+
+func (w watcher) Look(ctx context.Context, req podactor.LookRequest) (podactor.LookResult, error) {
+	pod, err := w.Observer.Look(ctx, req.UID)
+	return podactor.LookResult{Pod: pod}, err
+}
+
+// Execer runs the commands of lifecycle handlers in containers.
+func Execer(client *cri.Client) handlers.Execer { return execer{client} }
+
+type execer struct{ cri *cri.Client }
+
+func (e execer) ExecSync(ctx context.Context, id string, cmd []string, timeout time.Duration) (handlers.ExecResult, error) {
+	res, err := e.cri.ExecSync(ctx, id, cmd, timeout)
+	return handlers.ExecResult{Stdout: res.Stdout, Stderr: res.Stderr, ExitCode: res.ExitCode}, err
+}

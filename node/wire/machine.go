@@ -1,0 +1,101 @@
+package wire
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"nodekit.dev/node/lifecycle"
+	"nodekit.dev/node/podspec"
+	"nodekit.dev/runtime"
+)
+
+// aboutMachine fills in what only the machine knows and what was left empty.
+func (c Config) aboutMachine() (Config, error) {
+	if c.Spec.MachineMemory == 0 {
+		memory, err := machineMemory("/proc/meminfo")
+		if err != nil {
+			return c, fmt.Errorf("the machine's memory: %w", err)
+		}
+		c.Spec.MachineMemory = memory
+	}
+	if c.Spec.ContainerHash == nil {
+		c.Spec.ContainerHash = lifecycle.ContainerHash
+	}
+	if c.Spec.HugepageSizes == nil {
+		c.Spec.HugepageSizes = hugepageSizes("/sys/kernel/mm/hugepages")
+	}
+	if c.Spec.HostDNS == nil && c.Host.ResolvConf != "" {
+		c.Spec.HostDNS = hostDNS(c.Host.ResolvConf)
+	}
+	if c.Spec.NodeHosts == nil && c.Host.Hosts {
+		c.Spec.NodeHosts = func() ([]byte, error) { return os.ReadFile("/etc/hosts") }
+	}
+	return c, nil
+}
+
+// machineMemory reads MemTotal, in bytes.
+func machineMemory(path string) (int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		var kib int64
+		if _, err := fmt.Sscanf(lines.Text(), "MemTotal: %d kB", &kib); err == nil {
+			return kib << 10, nil
+		}
+	}
+	return 0, fmt.Errorf("%s: no line MemTotal", path)
+}
+
+// hugepageSizes lists the page sizes of the kernel as cgroups spell them
+// ("2MB"). A kernel without huge pages has none.
+func hugepageSizes(dir string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var sizes []string
+	for _, e := range entries {
+		quantity := strings.TrimSuffix(strings.TrimPrefix(e.Name(), "hugepages-"), "kB") + "Ki"
+		q, err := resource.ParseQuantity(quantity)
+		if err != nil {
+			continue
+		}
+		sizes = append(sizes, cgroupSize(q.Value()))
+	}
+	return sizes
+}
+
+// cgroupSize spells bytes as the hugetlb controller does: the largest unit
+// that leaves a whole number.
+func cgroupSize(bytes int64) string {
+	for _, unit := range []struct {
+		shift uint
+		name  string
+	}{{30, "GB"}, {20, "MB"}, {10, "KB"}} {
+		if n := bytes >> unit.shift; n > 0 && n<<unit.shift == bytes {
+			return fmt.Sprintf("%d%s", n, unit.name)
+		}
+	}
+	return fmt.Sprintf("%dB", bytes)
+}
+
+// hostDNS reads the node's resolver configuration anew for each sandbox.
+func hostDNS(path string) func() (runtime.DNSConfig, error) {
+	return func() (runtime.DNSConfig, error) {
+		f, err := os.Open(filepath.Clean(path))
+		if err != nil {
+			return runtime.DNSConfig{}, err
+		}
+		defer f.Close()
+		return podspec.ParseResolvConf(f)
+	}
+}

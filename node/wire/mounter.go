@@ -1,0 +1,79 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"nodekit.dev/internal/reasoned"
+	"nodekit.dev/node"
+	"nodekit.dev/node/podactor"
+	"nodekit.dev/node/podspec"
+	"nodekit.dev/runtime"
+	"nodekit.dev/volume"
+)
+
+// Mounter mounts volumes through m. It also writes the /etc/hosts of a pod just
+// before a container mounts it, where the builder says that the pod has one.
+func Mounter(m *volume.Manager, specs *podspec.Builder) node.Mounter {
+	return mounter{m, specs}
+}
+
+type mounter struct {
+	volumes *volume.Manager
+	specs   *podspec.Builder
+}
+
+func (m mounter) Mount(ctx context.Context, req podactor.MountRequest) (podactor.MountResult, error) {
+	path, err := m.volumes.Mount(ctx, req.Pod, req.Volume)
+	return podactor.MountResult{HostPath: path}, err
+}
+
+func (m mounter) Unmount(ctx context.Context, req podactor.UnmountRequest) error {
+	return m.volumes.Unmount(ctx, req.UID, req.Volume)
+}
+
+func (m mounter) Mounted(ctx context.Context, uid string) ([]string, error) {
+	return m.volumes.Mounted(ctx, uid)
+}
+
+func (m mounter) RemovePodDir(ctx context.Context, uid string) error {
+	return m.volumes.RemovePodDir(ctx, uid)
+}
+
+func (m mounter) ContainerMounts(ctx context.Context, req podactor.ContainerMountsRequest) (podactor.ContainerMountsResult, error) {
+	if err := m.writeHosts(req); err != nil {
+		return podactor.ContainerMountsResult{}, reasoned.New("CreateContainerConfigError", err)
+	}
+	mounts, err := m.volumes.ContainerMounts(ctx, volume.ContainerMountsRequest{
+		Pod: req.Pod, Container: req.Container,
+		Expand:            func(expr string) (string, error) { return m.specs.ExpandSubPath(req, expr) },
+		RecursiveReadOnly: m.specs.RecursiveReadOnly(req.Pod),
+	})
+	out := make([]runtime.Mount, 0, len(mounts))
+	for _, mount := range mounts {
+		out = append(out, runtime.Mount{
+			HostPath: mount.HostPath, ContainerPath: mount.ContainerPath,
+			ReadOnly: mount.ReadOnly, RecursiveReadOnly: mount.RecursiveReadOnly,
+			Propagation: runtime.Propagation(mount.Propagation),
+		})
+	}
+	return podactor.ContainerMountsResult{Mounts: out}, err
+}
+
+// writeHosts writes in place: containers that run have the file mounted, and a
+// new file under the same name would not reach them.
+func (m mounter) writeHosts(req podactor.ContainerMountsRequest) error {
+	path, content, ok, err := m.specs.HostsFile(req.Pod, req.PodIPs)
+	if err != nil || !ok {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return fmt.Errorf("hosts file: %w", err)
+	}
+	if err := os.WriteFile(path, content, 0o644); err != nil { //nolint:gosec // every user of the container reads it
+		return fmt.Errorf("hosts file: %w", err)
+	}
+	return nil
+}

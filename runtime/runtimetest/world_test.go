@@ -48,6 +48,12 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// pass lets that much of a bubble's time go by.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
 func look(t *testing.T, w *runtimetest.World, uid string) runtime.Pod {
 	t.Helper()
 	p, err := w.LookPod(t.Context(), uid)
@@ -77,8 +83,7 @@ func TestContainerLife(t *testing.T) {
 		if c := newest(t, w, "u1", "app"); c.State != runtime.ContainerRunning || !c.StartedAt.Equal(start) {
 			t.Errorf("after the start: %+v", c)
 		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		c := newest(t, w, "u1", "app")
 		if c.State != runtime.ContainerExited || c.ExitCode != 3 || c.Reason != "Error" || c.Message != "bye" || c.FinishedAt.Sub(c.StartedAt) != time.Minute {
 			t.Errorf("after the exit: %+v", c)
@@ -135,7 +140,7 @@ func TestStopGivenUpDoesNotKill(t *testing.T) {
 		if err := w.StopContainer(ctx, id, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("error %v, want the deadline", err)
 		}
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		if c := newest(t, w, "u1", "app"); c.State != runtime.ContainerRunning {
 			t.Errorf("state %s, want running", c.State)
 		}

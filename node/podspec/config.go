@@ -57,8 +57,9 @@ type Config struct {
 
 	// RuntimeHandlers maps a runtimeClassName to the runtime's handler.
 	RuntimeHandlers map[string]string
-	// Features is what the runtime can do beyond the base of the CRI.
-	Features RuntimeFeatures
+	// Features tells what a runtime handler ("": the default one) can do beyond
+	// the base of the CRI, as last known. Nil: nothing.
+	Features func(handler string) RuntimeFeatures
 
 	// ManageHosts makes containers mount the file that Builder.HostsFile
 	// describes. Whoever sets it writes that file before containers start.

@@ -90,9 +90,10 @@ func (b *Builder) containerResources(pod *corev1.Pod, c *corev1.Container) runti
 func (b *Builder) mounts(req podactor.ContainerSpecRequest, c *corev1.Container) []runtime.Mount {
 	var out []runtime.Mount
 	hostsTaken := false
+	recursive := b.features(req.Pod).RecursiveReadOnlyMounts
 	for _, m := range req.Mounts {
 		// The spec's IfPossible: Check has refused pods that insist.
-		m.RecursiveReadOnly = m.RecursiveReadOnly && b.cfg.Features.RecursiveReadOnlyMounts
+		m.RecursiveReadOnly = m.RecursiveReadOnly && recursive
 		hostsTaken = hostsTaken || filepath.Clean(m.ContainerPath) == hostsPath
 		out = append(out, m)
 	}

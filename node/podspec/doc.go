@@ -17,8 +17,7 @@
 //     with that field's path; it never runs with less confinement than it asked
 //     for. The table in fields.go holds every field of a PodSpec.
 //   - Specs have the API server's defaults applied.
-//   - ContainerSpecRequest.ImageUser is the image's own user, empty for an image
-//     that names none. Without it, runAsNonRoot refuses pods that set no runAsUser.
+//   - ContainerSpecRequest.ImageUser is the image's own user; empty means root.
 //   - Whoever sets Config.ManageHosts writes Builder.HostsFile before each
 //     container start.
 //

@@ -142,9 +142,9 @@ func containerRule(path string) (rule, bool) {
 	case "resizePolicy":
 		return rule{harmless, "a changed spec restarts the container, which is what NotRequired allows"}, true
 	case "volumeMounts[].name", "volumeMounts[].readOnly", "volumeMounts[].mountPath", "volumeMounts[].subPath",
-		"volumeMounts[].mountPropagation", "volumeMounts[].recursiveReadOnly":
+		"volumeMounts[].mountPropagation", "volumeMounts[].recursiveReadOnly", "volumeMounts[].subPathExpr":
 		return rule{acted, "package volume; values are looked at in values.go"}, true
-	case "volumeMounts[].subPathExpr", "volumeMounts[].bindMountOptions", "volumeDevices",
+	case "volumeMounts[].bindMountOptions", "volumeDevices",
 		"livenessProbe", "readinessProbe", "startupProbe":
 		return rule{refused, notYet}, true
 	}

@@ -29,6 +29,9 @@ func (b *Builder) HostsFile(pod *corev1.Pod, podIPs []string) (path string, cont
 			return "", nil, false, fmt.Errorf("node's %s: %w", hostsPath, err)
 		}
 		out.Write(node)
+		if !bytes.HasSuffix(node, []byte("\n")) {
+			out.WriteByte('\n')
+		}
 	} else {
 		b.writeOwnHosts(&out, pod, podIPs)
 	}

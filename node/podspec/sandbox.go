@@ -78,6 +78,15 @@ func (b *Builder) runtimeHandler(pod *corev1.Pod) (string, error) {
 	return handler, nil
 }
 
+// features are what the pod's runtime handler can do.
+func (b *Builder) features(pod *corev1.Pod) RuntimeFeatures {
+	handler, err := b.runtimeHandler(pod)
+	if err != nil || b.cfg.Features == nil {
+		return RuntimeFeatures{} // such a pod is refused for its runtime class
+	}
+	return b.cfg.Features(handler)
+}
+
 // portMappings are the host ports of the containers that stay: main containers
 // and sidecars. A host-network pod has the host's ports as they are.
 func portMappings(pod *corev1.Pod) []runtime.PortMapping {

@@ -158,8 +158,11 @@ func checkNonRoot(sc *corev1.SecurityContext, imageUser string) error {
 // userOfGroup names the image's user where the spec sets a group alone: the CRI
 // takes no group without a user.
 func userOfGroup(out *runtime.ContainerSecurity, imageUser string) {
-	if out.RunAsGroup == nil || out.RunAsUser != nil || imageUser == "" {
+	if out.RunAsGroup == nil || out.RunAsUser != nil {
 		return
+	}
+	if imageUser == "" {
+		imageUser = "0"
 	}
 	if uid, ok := imageUID(imageUser); ok {
 		out.RunAsUser = &uid

@@ -2,6 +2,7 @@ package podspec
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -32,6 +33,11 @@ func (b *Builder) refusedValues(pod *corev1.Pod) []refusal {
 func (b *Builder) refusedPodValues(pod *corev1.Pod) []refusal {
 	var out []refusal
 	spec := &pod.Spec
+	for field, name := range map[string]string{"uid": string(pod.UID), "name": pod.Name, "namespace": pod.Namespace} {
+		if !isFileName(name) {
+			out = append(out, refusal{"metadata." + field, fmt.Sprintf("%q can not be part of a path", name), ""})
+		}
+	}
 	if spec.OS != nil && spec.OS.Name != corev1.Linux {
 		out = append(out, refusal{"spec.os.name", fmt.Sprintf("%q is not the OS of this node, which is linux", spec.OS.Name), "PodOSNotSupported"})
 	}
@@ -53,6 +59,11 @@ func (b *Builder) refusedPodValues(pod *corev1.Pod) []refusal {
 	return out
 }
 
+// isFileName: UIDs, names and namespaces become names of directories and cgroups.
+func isFileName(name string) bool {
+	return filepath.IsLocal(name) && filepath.Base(name) == name && name != "."
+}
+
 func (b *Builder) refusedPodSecurity(pod *corev1.Pod) []refusal {
 	sc := pod.Spec.SecurityContext
 	if sc == nil {
@@ -68,7 +79,7 @@ func (b *Builder) refusedPodSecurity(pod *corev1.Pod) []refusal {
 	switch value(sc.SupplementalGroupsPolicy) {
 	case "", corev1.SupplementalGroupsPolicyMerge:
 	case corev1.SupplementalGroupsPolicyStrict:
-		if !b.cfg.Features.SupplementalGroupsPolicy {
+		if !b.features(pod).SupplementalGroupsPolicy {
 			out = append(out, refusal{at + "supplementalGroupsPolicy", "the runtime can not keep to Strict", "SupplementalGroupsPolicyNotSupported"})
 		}
 	default:
@@ -106,7 +117,7 @@ func (b *Builder) refusedAppArmor(at string, confines bool, err error) []refusal
 func (b *Builder) refusedInContainer(pod *corev1.Pod, c *corev1.Container, at string) []refusal {
 	out := refusedResources(c, at+".resources.")
 	for i := range c.VolumeMounts {
-		out = append(out, b.refusedMount(c, &c.VolumeMounts[i], fmt.Sprintf("%s.volumeMounts[%d].", at, i))...)
+		out = append(out, b.refusedMount(pod, c, &c.VolumeMounts[i], fmt.Sprintf("%s.volumeMounts[%d].", at, i))...)
 	}
 	if text, ok := pod.Annotations[appArmorAnnotation+c.Name]; ok {
 		_, err := appArmorText(text)
@@ -125,13 +136,13 @@ func (b *Builder) refusedInContainer(pod *corev1.Pod, c *corev1.Container, at st
 	return append(out, b.refusedProfiles(sc.SeccompProfile, sc.AppArmorProfile, at)...)
 }
 
-func (b *Builder) refusedMount(c *corev1.Container, m *corev1.VolumeMount, at string) []refusal {
+func (b *Builder) refusedMount(pod *corev1.Pod, c *corev1.Container, m *corev1.VolumeMount, at string) []refusal {
 	var out []refusal
 	privileged := c.SecurityContext != nil && value(c.SecurityContext.Privileged)
 	if value(m.MountPropagation) == corev1.MountPropagationBidirectional && !privileged {
 		out = append(out, refusal{at + "mountPropagation", "Bidirectional is for privileged containers only", ""})
 	}
-	if value(m.RecursiveReadOnly) == corev1.RecursiveReadOnlyEnabled && !b.cfg.Features.RecursiveReadOnlyMounts {
+	if value(m.RecursiveReadOnly) == corev1.RecursiveReadOnlyEnabled && !b.features(pod).RecursiveReadOnlyMounts {
 		out = append(out, refusal{at + "recursiveReadOnly", "the runtime can not make mounts recursively read-only", ""})
 	}
 	return out

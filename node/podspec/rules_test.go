@@ -1,0 +1,497 @@
+package podspec
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"nodekit.dev/internal/reasoned"
+	"nodekit.dev/node/podactor"
+	"nodekit.dev/resources"
+	"nodekit.dev/runtime"
+)
+
+func TestHostname(t *testing.T) {
+	long := strings.Repeat("a", 62) + "-tail"
+	for name, tc := range map[string]struct {
+		change func(*corev1.Pod)
+		want   string // or a part of the error behind "!"
+	}{
+		"pod's name":      {func(*corev1.Pod) {}, "web"},
+		"cut":             {func(p *corev1.Pod) { p.Name = long }, strings.Repeat("a", 62)},
+		"spec.hostname":   {func(p *corev1.Pod) { p.Spec.Hostname = "h" }, "h"},
+		"host network":    {func(p *corev1.Pod) { p.Spec.HostNetwork, p.Spec.Hostname = true, "h" }, ""},
+		"FQDN":            {func(p *corev1.Pod) { p.Spec.Subdomain, p.Spec.SetHostnameAsFQDN = "s", new(true) }, "web.s.default.svc.cluster.local"},
+		"FQDN, no domain": {func(p *corev1.Pod) { p.Spec.SetHostnameAsFQDN = new(true) }, "web"},
+		"subdomain alone": {func(p *corev1.Pod) { p.Spec.Subdomain = "s" }, "web"},
+		"override":        {func(p *corev1.Pod) { p.Spec.HostnameOverride = new("o.example"); p.Spec.Subdomain = "s" }, "o.example"},
+		"64 is the longest": {func(p *corev1.Pod) {
+			p.Spec.SetHostnameAsFQDN, p.Spec.Subdomain, p.Spec.Hostname = new(true), "s", strings.Repeat("h", 36)
+		}, strings.Repeat("h", 36) + ".s.default.svc.cluster.local"},
+		"65 is too long": {
+			func(p *corev1.Pod) {
+				p.Spec.SetHostnameAsFQDN, p.Spec.Subdomain, p.Spec.Hostname = new(true), "s", strings.Repeat("h", 37)
+			},
+			"!failed to construct FQDN from pod hostname and cluster domain, FQDN " + strings.Repeat("h", 37) +
+				".s.default.svc.cluster.local is too long (64 characters is the max, 65 characters requested)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := newBuilder(t).Sandbox(podactor.SandboxSpecRequest{Pod: simplePod(tc.change)})
+			if part, isError := strings.CutPrefix(tc.want, "!"); isError {
+				if err == nil || err.Error() != part || reasoned.Reason(err, "") != "FailedCreatePodSandBox" {
+					t.Errorf("error %v", err)
+				}
+				return
+			}
+			if err != nil || got.Hostname != tc.want {
+				t.Errorf("%q, %v; want %q", got.Hostname, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestDNS(t *testing.T) {
+	host := runtime.DNSConfig{Servers: []string{"192.0.2.53"}, Searches: []string{"example.org"}, Options: []string{"rotate"}}
+	cluster := runtime.DNSConfig{
+		Servers:  []string{"10.96.0.10"},
+		Searches: []string{"default.svc.cluster.local", "svc.cluster.local", "cluster.local", "example.org"},
+		Options:  []string{"ndots:5"},
+	}
+	policy := func(p corev1.DNSPolicy) func(*corev1.Pod) { return func(pod *corev1.Pod) { pod.Spec.DNSPolicy = p } }
+	onHost := func(p corev1.DNSPolicy) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { pod.Spec.DNSPolicy, pod.Spec.HostNetwork = p, true }
+	}
+	noCluster := func(c *Config) { c.ClusterDNS = nil }
+	for name, tc := range map[string]struct {
+		pod    func(*corev1.Pod)
+		config func(*Config)
+		want   runtime.DNSConfig
+	}{
+		"cluster first":               {policy(corev1.DNSClusterFirst), nil, cluster},
+		"host":                        {policy(corev1.DNSDefault), nil, host},
+		"cluster first, host network": {onHost(corev1.DNSClusterFirst), nil, host},
+		"with host net":               {onHost(corev1.DNSClusterFirstWithHostNet), nil, cluster},
+		"no cluster DNS":              {policy(corev1.DNSClusterFirst), noCluster, host},
+		"runtime's own":               {policy(corev1.DNSDefault), func(c *Config) { c.HostDNS = nil }, runtime.DNSConfig{}},
+		"no domain": {policy(corev1.DNSClusterFirst), func(c *Config) { c.ClusterDomain = "" },
+			runtime.DNSConfig{Servers: cluster.Servers, Searches: []string{"example.org"}, Options: cluster.Options}},
+		"none": {
+			func(p *corev1.Pod) {
+				p.Spec.DNSPolicy = corev1.DNSNone
+				p.Spec.DNSConfig = &corev1.PodDNSConfig{Nameservers: []string{"a", "b", "c", "d"}, Searches: []string{"x", "x"}}
+			}, nil,
+			runtime.DNSConfig{Servers: []string{"a", "b", "c"}, Searches: []string{"x"}},
+		},
+		"too many searches": {
+			func(p *corev1.Pod) {
+				p.Spec.DNSPolicy = corev1.DNSNone
+				p.Spec.DNSConfig = &corev1.PodDNSConfig{Nameservers: []string{"a"}, Searches: []string{
+					strings.Repeat("a", 1000), strings.Repeat("b", 1000), strings.Repeat("c", 1000),
+				}}
+			}, nil,
+			runtime.DNSConfig{Servers: []string{"a"}, Searches: []string{strings.Repeat("a", 1000), strings.Repeat("b", 1000)}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBuilder(t, func(c *Config) {
+				if tc.config != nil {
+					tc.config(c)
+				}
+			})
+			got, err := b.Sandbox(podactor.SandboxSpecRequest{Pod: simplePod(tc.pod)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got.DNS); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	broken := newBuilder(t, func(c *Config) {
+		c.HostDNS = func() (runtime.DNSConfig, error) { return host, errors.New("no resolv.conf") }
+	})
+	if _, err := broken.Sandbox(podactor.SandboxSpecRequest{Pod: simplePod()}); err == nil || !strings.Contains(err.Error(), "no resolv.conf") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestParseResolvConf(t *testing.T) {
+	got, err := ParseResolvConf(strings.NewReader("# head\nnameserver 1.1.1.1 # one\nnameserver fd00::1\n;nameserver 9.9.9.9\n" +
+		"domain old.test\nsearch a.test. b.test .\noptions ndots:2 rotate\nnameserver\noptions edns0\n"))
+	want := runtime.DNSConfig{
+		Servers: []string{"1.1.1.1", "fd00::1"}, Searches: []string{"a.test", "b.test", "."}, Options: []string{"ndots:2", "rotate", "edns0"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestNonRoot(t *testing.T) {
+	user := func(uid *int64) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true), RunAsUser: uid}
+		}
+	}
+	for name, tc := range map[string]struct {
+		pod       func(*corev1.Pod)
+		imageUser string
+		want      string // part of the error; empty: fine
+	}{
+		"spec's user":        {user(new(int64(1))), "", ""},
+		"spec's root":        {user(new(int64(0))), "1000", "runAsUser 0"},
+		"image's number":     {user(nil), "1000", ""},
+		"with group":         {user(nil), "1000:0", ""},
+		"image's root":       {user(nil), "0", "image will run as root"},
+		"image says nothing": {user(nil), "", "image will run as root"},
+		"a name":             {user(nil), "www:www", "non-numeric user (www:www)"},
+		"container allows": {func(p *corev1.Pod) {
+			user(nil)(p)
+			p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsNonRoot: new(false)}
+		}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := newBuilder(t).Container(podactor.ContainerSpecRequest{Pod: simplePod(tc.pod), Container: "main", ImageUser: tc.imageUser})
+			if tc.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.want) || reasoned.Reason(err, "") != "CreateContainerConfigError" {
+				t.Errorf("error %v, want %q in it", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestGroupWithoutUserNamesTheImagesUser(t *testing.T) {
+	pod := simplePod(func(p *corev1.Pod) { p.Spec.SecurityContext.RunAsGroup = new(int64(7)) })
+	for imageUser, want := range map[string]runtime.ContainerSecurity{
+		"":       {RunAsUser: new(int64(0))},
+		"5:6":    {RunAsUser: new(int64(5))},
+		"www:ww": {RunAsUserName: "www"},
+	} {
+		got, err := newBuilder(t).Container(podactor.ContainerSpecRequest{Pod: pod, Container: "main", ImageUser: imageUser})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want.RunAsUser, got.Security.RunAsUser); diff != "" || got.Security.RunAsUserName != want.RunAsUserName {
+			t.Errorf("%q: user %v %q", imageUser, got.Security.RunAsUser, got.Security.RunAsUserName)
+		}
+	}
+}
+
+func TestSeccompDefault(t *testing.T) {
+	on := newBuilder(t, func(c *Config) { c.SeccompDefault = true })
+	unconfined := func(p *corev1.Pod) {
+		p.Spec.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}
+	}
+	for _, tc := range []struct {
+		pod  *corev1.Pod
+		want runtime.ProfileType
+	}{{simplePod(), runtime.ProfileRuntimeDefault}, {simplePod(unconfined), runtime.ProfileUnconfined}} {
+		got, err := on.Container(podactor.ContainerSpecRequest{Pod: tc.pod, Container: "main"})
+		if err != nil || got.Security.Seccomp.Type != tc.want {
+			t.Errorf("%v, %v; want %s", got.Security.Seccomp, err, tc.want)
+		}
+	}
+}
+
+func TestAppArmor(t *testing.T) {
+	const key = "container.apparmor.security.beta.kubernetes.io/main"
+	note := func(text string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Annotations[key] = text } }
+	podField := func(p *corev1.Pod) {
+		p.Spec.SecurityContext.AppArmorProfile = &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}
+	}
+	ownField := func(p *corev1.Pod) {
+		p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{
+			AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost, LocalhostProfile: new("own")},
+		}
+	}
+	for name, tc := range map[string]struct {
+		pod  *corev1.Pod
+		want *runtime.Profile
+	}{
+		"nothing":                     {simplePod(), nil},
+		"annotation, default":         {simplePod(note("runtime/default")), &runtime.Profile{Type: "RuntimeDefault"}},
+		"annotation, unconfined":      {simplePod(note("unconfined")), &runtime.Profile{Type: "Unconfined"}},
+		"annotation, localhost":       {simplePod(note("localhost/a/b")), &runtime.Profile{Type: "Localhost", LocalhostRef: "a/b"}},
+		"annotation over pod's field": {simplePod(podField, note("runtime/default")), &runtime.Profile{Type: "RuntimeDefault"}},
+		"own field over all":          {simplePod(podField, note("runtime/default"), ownField), &runtime.Profile{Type: "Localhost", LocalhostRef: "own"}},
+		"pod's field":                 {simplePod(podField), &runtime.Profile{Type: "Unconfined"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBuilder(t)
+			if err := b.Check(tc.pod); err != nil {
+				t.Error(err)
+			}
+			got, err := b.Container(podactor.ContainerSpecRequest{Pod: tc.pod, Container: "main"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got.Security.AppArmor); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSysctls(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		host  func(*corev1.Pod)
+		allow []string
+		want  string // part of the refusal; empty: allowed
+	}{
+		{name: "net.ipv4.tcp_syncookies"},
+		{name: "net/ipv4/tcp_syncookies"},
+		{name: "net.core.somaxconn", want: "not among the safe ones"},
+		{name: "net.core.somaxconn", allow: []string{"net.core.*"}},
+		{name: "net/core/somaxconn", allow: []string{"net.core.somaxconn"}},
+		{name: "net.core.somaxconn2", allow: []string{"net.core.somaxconn"}, want: "not among the safe ones"},
+		{name: "kernel.msgmax", allow: []string{"kernel.msg*"}},
+		{name: "kernel.msgmax", allow: []string{"kernel.msg*"}, host: func(p *corev1.Pod) { p.Spec.HostIPC = true }, want: "hostIPC"},
+		{name: "net.ipv4.tcp_syncookies", host: func(p *corev1.Pod) { p.Spec.HostNetwork = true }, want: "hostNetwork"},
+		{name: "vm.swappiness", want: "not among the safe ones"},
+	} {
+		pod := simplePod(func(p *corev1.Pod) {
+			p.Spec.SecurityContext.Sysctls = []corev1.Sysctl{{Name: tc.name, Value: "1"}}
+			if tc.host != nil {
+				tc.host(p)
+			}
+		})
+		err := newBuilder(t, func(c *Config) { c.AllowedUnsafeSysctls = tc.allow }).Check(pod)
+		if tc.want == "" && err != nil {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		if tc.want != "" && (err == nil || !strings.Contains(err.Error(), "spec.securityContext.sysctls[0]: ") ||
+			!strings.Contains(err.Error(), tc.want) || reasoned.Reason(err, "") != "SysctlForbidden") {
+			t.Errorf("%s: error %v, want %q in it", tc.name, err, tc.want)
+		}
+	}
+	for in, want := range map[string]string{
+		"net/ipv4/conf/eth0.1/forwarding": "net.ipv4.conf.eth0/1.forwarding", "net.ipv4.conf.eth0/1.forwarding": "net.ipv4.conf.eth0/1.forwarding",
+		"single": "single",
+	} {
+		if got := dotted(in); got != want {
+			t.Errorf("dotted(%s) = %s", in, got)
+		}
+	}
+}
+
+func TestCheckLooksAtValues(t *testing.T) {
+	container := func(change func(*corev1.Container)) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { change(&p.Spec.Containers[0]) }
+	}
+	secured := func(sc corev1.SecurityContext) func(*corev1.Pod) {
+		return container(func(c *corev1.Container) { c.SecurityContext = &sc })
+	}
+	mounted := func(m corev1.VolumeMount) func(*corev1.Pod) {
+		return container(func(c *corev1.Container) { c.VolumeMounts = []corev1.VolumeMount{m} })
+	}
+	for want, change := range map[string]func(*corev1.Pod){
+		"":                     func(*corev1.Pod) {},
+		"metadata.uid: ":       func(p *corev1.Pod) { p.UID = "../../etc" },
+		"metadata.namespace: ": func(p *corev1.Pod) { p.Namespace = "" },
+		"spec.os.name: ":       func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} },
+		"spec.hostUsers: false is not acted on yet": func(p *corev1.Pod) { p.Spec.HostUsers = new(false) },
+		"spec.runtimeClassName: no handler":         func(p *corev1.Pod) { p.Spec.RuntimeClassName = new("gvisor") },
+		"spec.dnsConfig.nameservers: ":              func(p *corev1.Pod) { p.Spec.DNSPolicy = corev1.DNSNone },
+		"spec.dnsPolicy: ":                          func(p *corev1.Pod) { p.Spec.DNSPolicy = "Other" },
+		"spec.securityContext.supplementalGroupsPolicy: ": func(p *corev1.Pod) {
+			p.Spec.SecurityContext.SupplementalGroupsPolicy = new(corev1.SupplementalGroupsPolicyStrict)
+		},
+		"spec.securityContext.seccompProfile: ": func(p *corev1.Pod) {
+			p.Spec.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: new("../x")}
+		},
+		"spec.containers[0].securityContext.appArmorProfile: invalid empty AppArmor profile name": secured(corev1.SecurityContext{
+			AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost},
+		}),
+		"metadata.annotations[container.apparmor.security.beta.kubernetes.io/main]: ": func(p *corev1.Pod) {
+			p.Annotations["container.apparmor.security.beta.kubernetes.io/main"] = "complain"
+		},
+		"spec.containers[0].securityContext.procMount: ":        secured(corev1.SecurityContext{ProcMount: new(corev1.UnmaskedProcMount)}),
+		"spec.containers[0].volumeMounts[0].mountPropagation: ": mounted(corev1.VolumeMount{MountPropagation: new(corev1.MountPropagationBidirectional)}),
+		"spec.containers[0].volumeMounts[0].recursiveReadOnly: ": mounted(corev1.VolumeMount{
+			ReadOnly: true, RecursiveReadOnly: new(corev1.RecursiveReadOnlyEnabled),
+		}),
+		"spec.containers[0].resources.limits[nvidia.com/gpu]: ": container(func(c *corev1.Container) {
+			c.Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1"), "cpu": resource.MustParse("1")}
+		}),
+		"spec.containers[0].livenessProbe: not acted on yet by this agent": container(func(c *corev1.Container) { c.LivenessProbe = &corev1.Probe{} }),
+		"spec.initContainers[0].envFrom: ": func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{{Name: "i", EnvFrom: []corev1.EnvFromSource{{}}}}
+		},
+		"spec.containers[0].env[1].valueFrom.secretKeyRef: ": container(func(c *corev1.Container) {
+			c.Env = []corev1.EnvVar{{Name: "A"}, {Name: "B", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}}}
+		}),
+		"spec.volumes[0].emptyDir.medium: ": func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}}
+		},
+		"spec.volumes[0].secret: ": func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}}}
+		},
+		"spec.resources: ": func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{} },
+	} {
+		t.Run(want, func(t *testing.T) {
+			err := newBuilder(t).Check(simplePod(change))
+			if want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "; ") {
+				t.Fatalf("error %v", err)
+			}
+			if !reasoned.Fatal(err) || reasoned.Reason(err, "") == "" {
+				t.Error("the refusal has no reason or may be tried again")
+			}
+		})
+	}
+}
+
+func TestCheckNamesAllAtOnce(t *testing.T) {
+	pod := simplePod(func(p *corev1.Pod) {
+		p.Spec.HostUsers = new(false)
+		p.Spec.Containers[0].StartupProbe = &corev1.Probe{}
+		p.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "d"}}
+	})
+	err := newBuilder(t).Check(pod)
+	want := "spec.containers[0].volumeDevices: not acted on yet by this agent; " +
+		"spec.containers[0].startupProbe: not acted on yet by this agent; spec.hostUsers: false is not acted on yet by this agent"
+	if err == nil || err.Error() != want || reasoned.Reason(err, "") != "UnsupportedField" {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestAppArmorNeedsTheHost(t *testing.T) {
+	pod := simplePod(func(p *corev1.Pod) {
+		p.Spec.SecurityContext.AppArmorProfile = &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault}
+	})
+	err := newBuilder(t, func(c *Config) { c.AppArmor = false }).Check(pod)
+	if err == nil || reasoned.Reason(err, "") != "AppArmor" || !strings.Contains(err.Error(), "AppArmor is not enabled on the host") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestHostAliasesNeedManagedHosts(t *testing.T) {
+	aliases := func(p *corev1.Pod) {
+		p.Spec.HostAliases = []corev1.HostAlias{{IP: "192.0.2.7", Hostnames: []string{"a", "b"}}}
+	}
+	onHost := func(p *corev1.Pod) { p.Spec.HostNetwork = true }
+	unmanaged := newBuilder(t, func(c *Config) { c.ManageHosts = false })
+	noNode := newBuilder(t, func(c *Config) { c.NodeHosts = nil })
+	for _, tc := range []struct {
+		b    *Builder
+		pod  *corev1.Pod
+		fine bool
+	}{
+		{unmanaged, simplePod(aliases), false},
+		{noNode, simplePod(aliases), true},
+		{noNode, simplePod(aliases, onHost), false},
+		{newBuilder(t), simplePod(aliases, onHost), true},
+	} {
+		if err := tc.b.Check(tc.pod); (err == nil) != tc.fine {
+			t.Errorf("hostNetwork %v: %v", tc.pod.Spec.HostNetwork, err)
+		}
+	}
+}
+
+func TestHostsFile(t *testing.T) {
+	const own = "# written by the node agent; changes are lost\n" +
+		"127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +
+		"fe00::\tip6-localnet\nfe00::\tip6-mcastprefix\nfe00::1\tip6-allnodes\nfe00::2\tip6-allrouters\n"
+	aliases := func(p *corev1.Pod) {
+		p.Spec.HostAliases = []corev1.HostAlias{{IP: "192.0.2.7", Hostnames: []string{"a", "b"}}}
+	}
+	onHost := func(p *corev1.Pod) { p.Spec.HostNetwork = true }
+	for name, tc := range map[string]struct {
+		pod    *corev1.Pod
+		config func(*Config)
+		want   string // empty: no file
+	}{
+		"plain":                 {simplePod(), nil, own + "10.1.0.7\tweb\nfd00::7\tweb\n"},
+		"subdomain":             {simplePod(func(p *corev1.Pod) { p.Spec.Subdomain = "s" }), nil, own + "10.1.0.7\tweb.s.default.svc.cluster.local\tweb\nfd00::7\tweb.s.default.svc.cluster.local\tweb\n"},
+		"override":              {simplePod(func(p *corev1.Pod) { p.Spec.HostnameOverride = new("o.x") }), nil, own + "10.1.0.7\to.x\nfd00::7\to.x\n"},
+		"aliases":               {simplePod(aliases), nil, own + "10.1.0.7\tweb\nfd00::7\tweb\n192.0.2.7\ta\tb\n"},
+		"host network":          {simplePod(onHost), nil, ""},
+		"host network, aliases": {simplePod(onHost, aliases), nil, "127.0.0.1\tlocalhost\n192.0.2.7\ta\tb\n"},
+		"no newline at the end": {simplePod(onHost, aliases), func(c *Config) { c.NodeHosts = func() ([]byte, error) { return []byte("x"), nil } }, "x\n192.0.2.7\ta\tb\n"},
+		"not managed":           {simplePod(), func(c *Config) { c.ManageHosts = false }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBuilder(t, func(c *Config) {
+				if tc.config != nil {
+					tc.config(c)
+				}
+			})
+			path, content, ok, err := b.HostsFile(tc.pod, []string{"10.1.0.7", "fd00::7"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, string(content)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			container, err := b.Container(podactor.ContainerSpecRequest{Pod: tc.pod, Container: "main"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mounted := len(container.Mounts) == 1 && container.Mounts[0].HostPath == path && container.Mounts[0].ContainerPath == "/etc/hosts"
+			if ok != (tc.want != "") || mounted != ok {
+				t.Errorf("ok %v, mounts %v", ok, container.Mounts)
+			}
+		})
+	}
+}
+
+func TestAVolumeOverEtcHostsStays(t *testing.T) {
+	own := runtime.Mount{HostPath: "/v/hosts", ContainerPath: "/etc/hosts/"}
+	got, err := newBuilder(t).Container(podactor.ContainerSpecRequest{Pod: simplePod(), Container: "main", Mounts: []runtime.Mount{own}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]runtime.Mount{own}, got.Mounts); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestPortMappingsOfSidecars(t *testing.T) {
+	port := func(name string, n int32) corev1.Container {
+		return corev1.Container{Name: name, Ports: []corev1.ContainerPort{{ContainerPort: n, HostPort: n}}}
+	}
+	pod := simplePod(func(p *corev1.Pod) {
+		side := port("side", 1)
+		side.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+		p.Spec.InitContainers = []corev1.Container{port("init", 9), side}
+		p.Spec.Containers = []corev1.Container{port("main", 2)}
+	})
+	got, err := newBuilder(t).Sandbox(podactor.SandboxSpecRequest{Pod: pod})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []runtime.PortMapping{{Protocol: "TCP", ContainerPort: 1, HostPort: 1}, {Protocol: "TCP", ContainerPort: 2, HostPort: 2}}
+	if diff := cmp.Diff(want, got.PortMappings); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestSystemdParent(t *testing.T) {
+	b := newBuilder(t, func(c *Config) { c.Cgroups.Driver = resources.Systemd })
+	got, err := b.Sandbox(podactor.SandboxSpecRequest{Pod: simplePod()})
+	if err != nil || got.CgroupParent != "kubepods-besteffort-pod0a1b_2c3d.slice" {
+		t.Errorf("%s, %v", got.CgroupParent, err)
+	}
+}
+
+func TestUnknownContainer(t *testing.T) {
+	_, err := newBuilder(t).Container(podactor.ContainerSpecRequest{Pod: simplePod(), Container: "nope"})
+	if err == nil || !strings.Contains(err.Error(), `no container "nope"`) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,25 +50,29 @@ func TestOrder(t *testing.T) {
 func TestWidth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gate.New(3, 0)
-		inside, most := 0, 0
+		var inside, most, through atomic.Int32
 		for i := range 20 {
 			go func() {
-				leave, _ := g.Enter(t.Context(), false, int64(i))
-				inside++ // the bubble runs on, but only between waits
-				most = max(most, inside)
-				time.Sleep(time.Second) // fake time: holds the place
-				inside--
+				leave, err := g.Enter(t.Context(), false, int64(i))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				most.Store(max(most.Load(), inside.Add(1)))
+				<-time.After(time.Second)
+				inside.Add(-1)
+				through.Add(1)
 				leave()
 			}()
-			synctest.Wait()
 		}
 		start := time.Now()
-		time.Sleep(time.Minute) // fake time
-		synctest.Wait()
-		if most != 3 || inside != 0 {
-			t.Errorf("at most %d at once, %d left inside; want 3 and 0", most, inside)
+		for through.Load() < 20 {
+			<-time.After(time.Second)
+			synctest.Wait()
 		}
-		_ = start
+		if took := time.Since(start); most.Load() != 3 || took != 7*time.Second {
+			t.Errorf("at most %d at once, all through after %v; want 3 and 7 s", most.Load(), took)
+		}
 	})
 }
 

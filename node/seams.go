@@ -25,6 +25,34 @@ type (
 	EventSink  = podactor.EventSink
 )
 
+// What the seams are called with and answer, so that a vendor's part needs no
+// other import.
+type (
+	RunSandboxRequest      = podactor.RunSandboxRequest
+	RunSandboxResult       = podactor.RunSandboxResult
+	StartContainerRequest  = podactor.StartContainerRequest
+	StartContainerResult   = podactor.StartContainerResult
+	StopContainerRequest   = podactor.StopContainerRequest
+	StopSandboxRequest     = podactor.StopSandboxRequest
+	RemoveRequest          = podactor.RemoveRequest
+	LookRequest            = podactor.LookRequest
+	LookResult             = podactor.LookResult
+	PullRequest            = podactor.PullRequest
+	PullResult             = podactor.PullResult
+	MountRequest           = podactor.MountRequest
+	MountResult            = podactor.MountResult
+	UnmountRequest         = podactor.UnmountRequest
+	ContainerMountsRequest = podactor.ContainerMountsRequest
+	ContainerMountsResult  = podactor.ContainerMountsResult
+	AdmitRequest           = podactor.AdmitRequest
+	SandboxSpecRequest     = podactor.SandboxSpecRequest
+	ContainerSpecRequest   = podactor.ContainerSpecRequest
+	HandlerRequest         = podactor.HandlerRequest
+	StatusUpdate           = podactor.StatusUpdate
+	PodEvent               = podactor.PodEvent
+	Trace                  = podactor.Trace
+)
+
 // Source tells the node which pods to run. Sources run concurrently; each
 // pod belongs to the source that named it.
 type Source interface {

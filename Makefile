@@ -104,7 +104,7 @@ vm: ## run the tests that need systemd, cgroup v2 and NUMA, in a virtual machine
 
 .PHONY: sizes
 sizes: ## print the longest files, functions, constructors and interfaces
-	$(GO) test -count=1 -v -run '^TestSizes$$' ./internal/policy
+	@$(GO) run ./internal/policy/sizes
 
 .PHONY: api
 api: ## write the exported API, reasons and state formats to their committed file

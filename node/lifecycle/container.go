@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -186,12 +185,4 @@ func (d *decision) wantsStart(c *container) bool {
 	case strayRole:
 	}
 	return false
-}
-
-// backoffUntil is when the container's crash back-off is over.
-func (c *container) backoffUntil() time.Time {
-	if c.mem.KillReason == killChanged && c.mem.KillID == c.mem.For {
-		return time.Time{}
-	}
-	return c.mem.Until
 }

@@ -55,19 +55,17 @@ func (d *decision) start(c *container) {
 	if !d.imageReady(c) || !d.mountsReady(c) {
 		return
 	}
-	a := Action{
+	// Not try: startDue knows more of earlier failures than the key does.
+	d.add(Action{
 		Kind: StartContainer, Key: key, Container: c.name, SandboxID: d.sandbox.ID,
 		Attempt: c.nextAttempt(), Restarts: c.nextRestarts(), Image: c.spec.Image,
-	}
-	// startDue has the better knowledge of earlier failures than the key.
-	d.plan.Do = append(d.plan.Do, a)
-	d.mem.Asked[key] = Asked{Kind: a.Kind, What: a.what()}
+	})
 	c.mem.HookDue = c.postStart() != nil
 }
 
 // startDue says whether back-offs are over.
 func (d *decision) startDue(c *container) bool {
-	due := c.backoffUntil()
+	due := c.mem.Until
 	if f := c.mem.StartFailure; f != nil && f.Image == c.spec.Image {
 		if f.Fatal {
 			return false
@@ -102,12 +100,13 @@ func (c *container) nextAttempt() uint32 {
 	return attempt
 }
 
-// hookOpen says whether the postStart hook of the newest run is still to end.
+// hookOpen says whether the postStart hook of the newest run is still to end well.
 func (d *decision) hookOpen(c *container) bool {
 	if c.postStart() == nil || len(c.runs) == 0 || c.mem.HookID != c.runs[0].ID {
 		return false
 	}
-	return !d.in.Seen.PostStart[c.mem.HookID].Done
+	hook := d.in.Seen.PostStart[c.mem.HookID]
+	return !hook.Done || hook.Failed
 }
 
 // hookFailed says whether the postStart hook of the newest run failed.
@@ -136,7 +135,7 @@ func (d *decision) runPostStarts() {
 }
 
 // removeDead removes dead containers beyond those kept for their logs, and
-// started-never leftovers that no start is waiting to replace.
+// never started leftovers that no start is about to replace.
 func (d *decision) removeDead() {
 	for _, c := range d.containers {
 		key := KeyContainer(c.name)

@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -83,7 +82,7 @@ func (d *decision) waiting(c *container) *corev1.ContainerStateWaiting {
 	if d.mem.Ending != nil || c.live() != nil || d.restartAll != nil || !d.wantsStart(c) {
 		return nil
 	}
-	if until := c.backoffUntil(); c.end != nil && d.now.Before(until) {
+	if c.mem.Ran && d.now.Before(c.mem.Until) {
 		return d.crashLoop(c)
 	}
 	if f := c.mem.StartFailure; f != nil && f.Image == c.spec.Image {
@@ -99,19 +98,16 @@ func (d *decision) waiting(c *container) *corev1.ContainerStateWaiting {
 func (d *decision) crashLoop(c *container) *corev1.ContainerStateWaiting {
 	d.wakeAt(c.mem.Until)
 	where := fmt.Sprintf("%s_%s(%s)", d.in.Want.Name, d.in.Want.Namespace, d.in.Want.UID)
-	d.tell("BackOff/"+c.end.id, Event{
+	d.tell("BackOff/"+c.mem.For, Event{
 		Type: EventWarning, Reason: "BackOff", Container: c.name,
 		Message: fmt.Sprintf("Back-off restarting failed container %s in pod %s", c.name, where),
 	})
 	return &corev1.ContainerStateWaiting{
 		Reason: waitCrashLoop,
 		Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s",
-			shortDuration(c.mem.Backoff), c.name, where),
+			c.mem.Backoff, c.name, where),
 	}
 }
-
-// shortDuration prints as the stock kubelet does: "10s", "1m20s", "5m0s".
-func shortDuration(t time.Duration) string { return t.String() }
 
 // neverRan is the state of a container that was never started.
 func (d *decision) neverRan() *corev1.ContainerStateWaiting {

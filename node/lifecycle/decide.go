@@ -14,7 +14,7 @@ import (
 // duties.
 func Decide(in Input) Plan {
 	d := newDecision(in)
-	if !in.Seen.Looked {
+	if !in.Seen.Looked || d.held() {
 		return d.unseen()
 	}
 	d.observe()
@@ -87,12 +87,16 @@ func cloneMap[K comparable, V any](m map[K]V) map[K]V {
 	return maps.Clone(m)
 }
 
-// unseen is the plan as long as the runtime was not read: say what was said
-// last, do nothing.
+// held says that the pod has to wait for an older one. What the runtime shows
+// under its UID may be the older one's, and is none of its business.
+func (d *decision) held() bool { return d.in.Want.Held && d.mem.Phase == Queued }
+
+// unseen is the plan as long as nothing is known of the pod in the runtime:
+// say what was said last, do nothing.
 func (d *decision) unseen() Plan {
-	if d.in.Want.Held && d.mem.Phase == Queued && d.in.Want.Stop != nil {
-		// It waits for an older pod and never came to anything.
-		d.mem.Ending, d.mem.Phase = d.in.Want.Stop, Finished
+	stop := d.in.Want.Stop
+	if d.held() && stop != nil && stop.Reason.Leaves() && d.in.Seen.Runtime.Empty() {
+		d.mem.Ending, d.mem.Phase = stop, Finished // it never came to anything
 	}
 	status := corev1.PodStatus{Phase: corev1.PodPending}
 	if old := d.oldStatus(); old != nil {

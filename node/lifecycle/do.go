@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// minRetry keeps an action whose failure tells no time from being tried in a
-// tight loop.
+// minRetry keeps an action from being tried in a tight loop where its failure
+// tells no time, or where it ends well and yet leaves the world as it was.
 const minRetry = time.Second
 
 // try plans an action unless its key is taken or its last failure says to
@@ -15,9 +15,14 @@ func (d *decision) try(a Action) bool {
 	if d.busy(a.Key) || d.planned(a.Key) || !d.retryDue(a) {
 		return false
 	}
-	d.plan.Do = append(d.plan.Do, a)
-	d.mem.Asked[a.Key] = Asked{Kind: a.Kind, What: a.what()}
+	d.add(a)
 	return true
+}
+
+// add plans an action without asking again.
+func (d *decision) add(a Action) {
+	d.plan.Do = append(d.plan.Do, a)
+	d.mem.Asked[a.Key] = Asked{Kind: a.Kind, What: a.what(), At: d.now}
 }
 
 // what names the thing that an action works on beyond its key.
@@ -36,28 +41,26 @@ func (a Action) what() string {
 	return ""
 }
 
-// retryDue says whether the last failure of the same action allows another try.
+// retryDue says whether what became of the same action before allows another try.
 func (d *decision) retryDue(a Action) bool {
 	f, failed := d.in.Seen.Failed[a.Key]
-	if !failed {
-		return true
-	}
 	asked, known := d.mem.Asked[a.Key]
 	if known && (asked.Kind != a.Kind || asked.What != a.what()) {
-		return true // another action failed, not this one
+		return true // what happened before happened to another action
 	}
-	if f.Fatal && !a.mustHappen() {
+	var due time.Time
+	switch {
+	case failed && f.Fatal && !a.mustHappen():
 		return false
-	}
-	due := f.RetryAt
-	if due.IsZero() {
+	case failed && !f.RetryAt.IsZero():
+		due = f.RetryAt
+	case failed:
 		due = f.At.Add(minRetry)
+	case known:
+		due = asked.At.Add(minRetry) // it ended well and changed nothing
 	}
-	if d.now.Before(due) {
-		d.wakeAt(due)
-		return false
-	}
-	return true
+	d.wakeAt(due)
+	return !d.now.Before(due)
 }
 
 // mustHappen says that nobody can be spared this action: however often it

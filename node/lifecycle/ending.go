@@ -19,7 +19,7 @@ const (
 // end only comes nearer.
 func (d *decision) chooseEnding() {
 	d.mem.Ending = mergeStop(d.mem.Ending, d.wantedStop())
-	if d.mem.Ending == nil && !d.in.Want.Held {
+	if d.mem.Ending == nil {
 		d.mem.Ending = d.ownReasonToStop()
 	}
 	if d.mem.Ending == nil {
@@ -168,7 +168,6 @@ func (d *decision) nextPhase() Phase {
 	switch d.mem.Phase {
 	case Queued:
 		switch {
-		case d.in.Want.Held:
 		case ending:
 			return Stopping
 		case d.in.Seen.Admission.Verdict == VerdictAdmit:

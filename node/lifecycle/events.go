@@ -32,7 +32,7 @@ func (d *decision) tellFailures() {
 		case strings.HasPrefix(string(key), keyCont):
 			reason, container, message = "Failed", key.Object(), "Error: "+f.Message
 			if d.mem.Asked[key].Kind != StartContainer {
-				reason = "FailedKillPod"
+				reason, message = "FailedKillPod", "error killing container: "+f.Message
 			}
 		case key == KeySandbox, key == KeyCgroup, key == KeyHooks:
 			reason = f.Reason

@@ -30,8 +30,8 @@ func (d *decision) pullImages() {
 			}
 			continue
 		}
-		if d.repulls(c) && d.now.Before(c.backoffUntil()) {
-			d.wakeAt(c.backoffUntil())
+		if d.repulls(c) && d.now.Before(c.mem.Until) {
+			d.wakeAt(c.mem.Until)
 			continue
 		}
 		next := c.nextRestarts()

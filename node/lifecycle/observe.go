@@ -172,10 +172,13 @@ func (d *decision) noteBackoff(c *container) {
 	if finished.IsZero() {
 		finished = d.now
 	}
-	if m.For == "" {
+	switch {
+	case m.KillReason == killChanged && m.KillID == c.end.id:
+		m.Backoff = 0 // it did not crash
+	case m.For == "":
 		m.Backoff = backoffAfterLoss(m.Restarts, ran, d.in.Want.Rules)
-	} else {
-		m.Backoff = nextBackoff(m.Backoff, false, ran, d.in.Want.Rules)
+	default:
+		m.Backoff = nextBackoff(m.Backoff, ran, d.in.Want.Rules)
 	}
 	m.For, m.Until = c.end.id, finished.Add(m.Backoff)
 }

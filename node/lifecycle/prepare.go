@@ -2,9 +2,6 @@ package lifecycle
 
 // admit asks whether the pod may start.
 func (d *decision) admit() {
-	if d.in.Want.Held {
-		return
-	}
 	admission := d.in.Seen.Admission
 	if admission.Verdict == VerdictLater && d.now.Before(admission.RetryAt) {
 		d.wakeAt(admission.RetryAt)

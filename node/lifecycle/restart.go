@@ -65,11 +65,12 @@ func restartAfter(spec *corev1.Container, isInit bool, pod corev1.RestartPolicy,
 	return true
 }
 
-// nextBackoff is the wait after one more end in a row. The first restart is at
-// once, then base, doubling up to max; a run of reset or more starts again.
-func nextBackoff(last time.Duration, first bool, ran time.Duration, rules Rules) time.Duration {
+// nextBackoff is the wait after one more end in a row, when the wait before was
+// last: base after none, then doubling up to max. A run of reset or more starts
+// again, and then the first restart is at once.
+func nextBackoff(last, ran time.Duration, rules Rules) time.Duration {
 	switch {
-	case first || ran >= rules.BackoffReset:
+	case ran >= rules.BackoffReset:
 		return 0
 	case last <= 0:
 		return min(rules.BackoffBase, rules.BackoffMax)

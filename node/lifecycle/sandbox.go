@@ -53,6 +53,9 @@ func (d *decision) networkFits(s runtime.Sandbox) bool {
 // keepSandbox gives the pod one good sandbox, and ends all others once nothing
 // runs in them.
 func (d *decision) keepSandbox() {
+	if d.busyWith(KeySandbox, RunSandbox) {
+		return
+	}
 	for _, s := range d.in.Seen.Runtime.Sandboxes {
 		if d.sandbox != nil && s.ID == d.sandbox.ID {
 			continue

@@ -112,6 +112,9 @@ func (d *decision) kill(c *container, r runtime.Container, k killing) {
 		d.hurry(c, r)
 		return
 	}
+	if m.KillAt.Before(m.FlightKillAt) {
+		delete(d.mem.Asked, KeyContainer(c.name)) // the stop before was cancelled to hurry
+	}
 	planned := d.try(Action{
 		Kind: StopContainer, Key: KeyContainer(c.name), Container: c.name, ContainerID: r.ID, SandboxID: r.SandboxID,
 		Grace:       max(0, m.KillAt.Sub(d.now)),

@@ -283,6 +283,7 @@ type Asked struct {
 	Kind Kind
 	// What it works on: an image, a container ID or a sandbox ID.
 	What string `json:",omitempty"`
+	At   time.Time
 }
 
 // ContainerMemory is what is remembered of one container name.

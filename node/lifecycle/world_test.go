@@ -436,7 +436,7 @@ func (w *world) condition(kind corev1.PodConditionType) corev1.PodCondition {
 
 func (w *world) stopNow(reason StopReason, grace time.Duration) {
 	w.want = w.want.Merge(Want{
-		UID: w.want.UID, Namespace: w.want.Namespace, Name: w.want.Name, Rules: w.want.Rules, Static: w.want.Static,
+		UID: w.want.UID, Namespace: w.want.Namespace, Name: w.want.Name, Rules: w.want.Rules, Static: w.want.Static, Held: w.want.Held,
 		Stop: &Stop{Reason: reason, At: w.now, Grace: grace},
 	})
 }

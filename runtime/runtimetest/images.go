@@ -197,6 +197,9 @@ func (s *imageStore) find(ref string) *storedImage {
 	if i := s.byID["sha256:"+ref]; i != nil {
 		return i
 	}
+	if i := s.byName[ref]; i != nil { // before the parser, which is slow
+		return i
+	}
 	return s.byName[normal(ref)]
 }
 

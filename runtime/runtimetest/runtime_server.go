@@ -192,7 +192,8 @@ func (r *runtimeServer) GetContainerEvents(_ *criv1.GetEventsRequest, stream grp
 	if err != nil {
 		return err
 	}
-	// The headers tell the client that it misses nothing from here on.
+	// The headers tell a test that it misses nothing from here on. A real
+	// runtime sends them with its first event, so no client may wait for them.
 	if err := stream.SendHeader(nil); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package volume
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -55,25 +56,9 @@ func (m *Manager) ContainerMounts(ctx context.Context, req ContainerMountsReques
 }
 
 func (m *Manager) containerMount(ctx context.Context, req ContainerMountsRequest, vm corev1.VolumeMount, index int) (ContainerMount, error) {
-	v, plugin, err := m.find(req.Pod, vm.Name)
-	if err != nil {
-		return ContainerMount{}, fmt.Errorf("cannot find volume %q to mount into container %q: %w", vm.Name, req.Container, err)
-	}
-	if err := checkName("container", req.Container); err != nil {
-		return ContainerMount{}, err
-	}
-	uid := string(req.Pod.UID)
-	where, err := plugin.Mounted(ctx, MountedRequest{
-		UID:     uid,
-		Volume:  v,
-		Dir:     m.layout.volume(uid, plugin.Name(), v.Name),
-		MetaDir: m.layout.meta(uid, plugin.Name(), v.Name),
-	})
+	where, err := m.locate(ctx, req, vm.Name)
 	if err != nil {
 		return ContainerMount{}, err
-	}
-	if !where.Mounted {
-		return ContainerMount{}, fmt.Errorf("volume is not mounted")
 	}
 	recursive, err := recursiveReadOnly(vm, req.RecursiveReadOnly)
 	if err != nil {
@@ -89,7 +74,7 @@ func (m *Manager) containerMount(ctx context.Context, req ContainerMountsRequest
 	}
 	path := where.HostPath
 	if subPath != "" {
-		target := m.layout.subPath(uid, vm.Name, req.Container, index)
+		target := m.layout.subPath(string(req.Pod.UID), vm.Name, req.Container, index)
 		if path, err = m.prepareSubPath(ctx, where.HostPath, subPath, target); err != nil {
 			return ContainerMount{}, fmt.Errorf("subPath %q: %w", subPath, err)
 		}
@@ -101,6 +86,28 @@ func (m *Manager) containerMount(ctx context.Context, req ContainerMountsRequest
 		RecursiveReadOnly: recursive,
 		Propagation:       propagation,
 	}, nil
+}
+
+// locate says where a volume of the pod is; it must be mounted.
+func (m *Manager) locate(ctx context.Context, req ContainerMountsRequest, name string) (MountedResult, error) {
+	v, plugin, err := m.find(req.Pod, name)
+	if err != nil {
+		return MountedResult{}, fmt.Errorf("cannot find volume %q to mount into container %q: %w", name, req.Container, err)
+	}
+	if err := checkName("container", req.Container); err != nil {
+		return MountedResult{}, err
+	}
+	uid := string(req.Pod.UID)
+	where, err := plugin.Mounted(ctx, MountedRequest{
+		UID:     uid,
+		Volume:  v,
+		Dir:     m.layout.volume(uid, plugin.Name(), v.Name),
+		MetaDir: m.layout.meta(uid, plugin.Name(), v.Name),
+	})
+	if err == nil && !where.Mounted {
+		err = errors.New("volume is not mounted")
+	}
+	return where, err
 }
 
 // volumeMounts finds a container of any kind by name.

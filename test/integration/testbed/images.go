@@ -94,7 +94,7 @@ func standardImages(ctx context.Context) (map[string]v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	busybox, err := busyboxImage(ctx)
+	busybox, err := BusyboxFrom(ctx, v1.Config{Cmd: []string{"sh"}, Env: []string{"PATH=/bin"}})
 	if err != nil {
 		return nil, err
 	}
@@ -132,8 +132,9 @@ func buildProgram(ctx context.Context, name string) ([]byte, error) {
 	return os.ReadFile(out)
 }
 
-// busyboxImage holds the static busybox of the machine with a link per applet.
-func busyboxImage(ctx context.Context) (v1.Image, error) {
+// BusyboxFrom makes an image of the machine's static busybox with a link per
+// applet in /bin.
+func BusyboxFrom(ctx context.Context, config v1.Config) (v1.Image, error) {
 	program, err := os.ReadFile(busyboxPath)
 	if err != nil {
 		return nil, err
@@ -156,5 +157,5 @@ func busyboxImage(ctx context.Context) (v1.Image, error) {
 			files = append(files, File{Path: path.Join("/bin", applet), Link: "busybox"})
 		}
 	}
-	return MakeImage(v1.Config{Cmd: []string{"sh"}, Env: []string{"PATH=/bin"}}, files)
+	return MakeImage(config, files)
 }

@@ -1,0 +1,84 @@
+package agent
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ready wants a running pod with all containers ready.
+func ready(p corev1.Pod) error {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && p.Status.Phase == corev1.PodRunning {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is %s and not ready", p.UID, p.Status.Phase)
+}
+
+// phase wants a pod in that phase.
+func phase(want corev1.PodPhase) condition {
+	return func(p corev1.Pod) error {
+		if p.Status.Phase != want {
+			return fmt.Errorf("%s is %q, not %q", p.UID, p.Status.Phase, want)
+		}
+		return nil
+	}
+}
+
+// waiting wants a container that waits for that reason.
+func waiting(container, reason string) condition {
+	return func(p corev1.Pod) error {
+		c, found := statusOf(p, container)
+		if !found || c.State.Waiting == nil || c.State.Waiting.Reason != reason {
+			return fmt.Errorf("%s: container %s does not wait with %s: %+v", p.UID, container, reason, c.State)
+		}
+		return nil
+	}
+}
+
+// restarts wants a container that was started again so many times and, now,
+// runs or has ended.
+func restarts(container string, want int32) condition {
+	return func(p corev1.Pod) error {
+		c, _ := statusOf(p, container)
+		if c.RestartCount != want {
+			return fmt.Errorf("%s: container %s has %d restarts, not %d", p.UID, container, c.RestartCount, want)
+		}
+		return nil
+	}
+}
+
+// uidOtherThan wants a pod that is not the old one.
+func uidOtherThan(old corev1.Pod) condition {
+	return func(p corev1.Pod) error {
+		if p.UID == old.UID {
+			return fmt.Errorf("%s is still the old pod", p.UID)
+		}
+		return nil
+	}
+}
+
+// all wants all of these.
+func all(conditions ...condition) condition {
+	return func(p corev1.Pod) error {
+		for _, c := range conditions {
+			if err := c(p); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// statusOf finds the status of a container of any kind.
+func statusOf(p corev1.Pod, container string) (corev1.ContainerStatus, bool) {
+	for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+		for _, c := range list {
+			if c.Name == container {
+				return c, true
+			}
+		}
+	}
+	return corev1.ContainerStatus{}, false
+}

@@ -1,0 +1,232 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"nodekit.dev/test/integration/testbed"
+)
+
+const (
+	steadyPods = 10 // are never touched, and so must never notice anything
+	churnPods  = 10 // are changed, removed and added all the time
+)
+
+func killRounds() int {
+	if soaking {
+		return 50
+	}
+	return 5
+}
+
+// TestKilled kills the agent with SIGKILL amid churn, again and again: no
+// container is restarted, none doubled, none lost, and nothing is left over.
+func TestKilled(t *testing.T) {
+	testbed.Require(t)
+	for _, version := range []string{testbed.V2, testbed.V16} {
+		if version == testbed.V16 && !soaking {
+			continue
+		}
+		t.Run("containerd "+version, func(t *testing.T) {
+			e := newEnv(t, version)
+			c := newChurn(t, e)
+			c.startSteady(t)
+			for round := range killRounds() {
+				c.round(t, round)
+			}
+			c.settle(t)
+			c.checkStarts(t)
+			c.checkSteady(t)
+			c.removeAll(t)
+			within(t, 2*time.Minute, e.nothingLeft)
+		})
+	}
+}
+
+// churn changes manifests at random, and knows what should be there.
+type churn struct {
+	*env
+	random *rand.Rand
+	trace  string
+	steady map[string]string // container ID by pod
+	// generation of each churning pod; 0 while it is removed. Each content is
+	// used once, so that each UID means one start of its container.
+	wanted map[string]int
+	used   int
+}
+
+func newChurn(t *testing.T, e *env) *churn {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	return &churn{
+		env: e, random: rand.New(rand.NewPCG(seed, 0)), trace: t.TempDir(),
+		steady: map[string]string{}, wanted: map[string]int{},
+	}
+}
+
+// pod is one version of a pod. Its container writes its pod's UID down when it
+// starts, which shows any restart and any double.
+func (c *churn) pod(name string, generation int) *corev1.Pod {
+	main := shell("main", "echo $UID >> /trace/starts; "+untilTerm)
+	main.Env = []corev1.EnvVar{
+		{Name: "UID", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}},
+		{Name: "GENERATION", Value: fmt.Sprint(generation)},
+	}
+	main.VolumeMounts = []corev1.VolumeMount{{Name: "trace", MountPath: "/trace"}, {Name: "data", MountPath: "/data"}}
+	pod := newPod(name, main)
+	pod.Spec.Volumes = []corev1.Volume{hostVolume("trace", c.trace, corev1.HostPathDirectory), emptyVolume("data")}
+	pod.Spec.TerminationGracePeriodSeconds = ptr(int64(2))
+	return pod
+}
+
+func (c *churn) startSteady(t *testing.T) {
+	t.Helper()
+	for i := range steadyPods {
+		c.apply(t, c.pod(fmt.Sprintf("steady-%d", i), 0))
+	}
+	for i := range steadyPods {
+		name := fmt.Sprintf("steady-%d", i)
+		status, _ := statusOf(c.until(t, name, ready), "main")
+		c.steady[name] = status.ContainerID
+	}
+}
+
+// round churns, kills the agent at a random moment, churns on without it, and
+// starts it again.
+func (c *churn) round(t *testing.T, round int) {
+	t.Helper()
+	changes := 5 + c.random.IntN(20)
+	for range changes {
+		c.change(t)
+		<-time.After(time.Duration(c.random.IntN(100)) * time.Millisecond)
+	}
+	if err := c.agent.Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	offline := c.random.IntN(5)
+	for range offline {
+		c.change(t)
+	}
+	if err := c.agent.Start(t.Context()); err != nil {
+		t.Fatalf("round %d: %v", round, err)
+	}
+	t.Logf("round %d: %d changes, killed, %d changes, started again", round, changes, offline)
+}
+
+// change gives one churning pod another content, or removes it.
+func (c *churn) change(t *testing.T) {
+	t.Helper()
+	name := fmt.Sprintf("churn-%d", c.random.IntN(churnPods))
+	if c.wanted[name] != 0 && c.random.IntN(3) == 0 {
+		c.wanted[name] = 0
+		c.remove(t, name)
+		return
+	}
+	c.used++
+	c.wanted[name] = c.used
+	c.apply(t, c.pod(name, c.used))
+}
+
+// settle waits until exactly what is wanted runs.
+func (c *churn) settle(t *testing.T) {
+	t.Helper()
+	for name, generation := range c.wanted {
+		if generation == 0 {
+			continue
+		}
+		c.untilWithin(t, 3*patience, name, all(ready, func(p corev1.Pod) error {
+			if got := p.Spec.Containers[0].Env[1].Value; got != fmt.Sprint(generation) {
+				return fmt.Errorf("%s is generation %s, not %d", p.UID, got, generation)
+			}
+			return nil
+		}))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	if err := testbed.Eventually(ctx, 200*time.Millisecond, c.onlyWantedRuns); err != nil {
+		t.Fatalf("%v\nthe agent's log ends with:\n%s", err, c.agent.Log(40))
+	}
+}
+
+// onlyWantedRuns compares the runtime with what is wanted: one sandbox per pod.
+func (c *churn) onlyWantedRuns(ctx context.Context) error {
+	list, err := c.bed.CRI().ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+	if err != nil {
+		return err
+	}
+	var got, want []string
+	for _, s := range list.GetItems() {
+		got = append(got, s.GetMetadata().GetName())
+	}
+	for name := range c.steady {
+		want = append(want, name+"-"+testbed.NodeName)
+	}
+	for name, generation := range c.wanted {
+		if generation != 0 {
+			want = append(want, name+"-"+testbed.NodeName)
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("the runtime has the sandboxes %q, want %q", got, want)
+	}
+	return nil
+}
+
+// checkStarts: no pod ever started its container twice.
+func (c *churn) checkStarts(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(c.trace, "starts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for _, uid := range strings.Fields(string(text)) {
+		count[uid]++
+	}
+	t.Logf("%d pods started", len(count))
+	for uid, n := range count {
+		if n > 1 {
+			t.Errorf("the container of pod %s was started %d times\n%s", uid, n, c.logOf(uid))
+		}
+	}
+}
+
+// logOf are the last lines of the agent's log about something.
+func (e *env) logOf(what string) string {
+	lines := slices.DeleteFunc(strings.Split(e.agent.Log(1_000_000), "\n"), func(l string) bool { return !strings.Contains(l, what) })
+	return strings.Join(lines[max(0, len(lines)-60):], "\n")
+}
+
+// checkSteady: the pods that nobody touched are what they were.
+func (c *churn) checkSteady(t *testing.T) {
+	t.Helper()
+	for name, id := range c.steady {
+		status, _ := statusOf(c.until(t, name, ready), "main")
+		if status.ContainerID != id || status.RestartCount != 0 {
+			t.Errorf("%s was container %s and is %s, with %d restarts", name, id, status.ContainerID, status.RestartCount)
+		}
+	}
+}
+
+func (c *churn) removeAll(t *testing.T) {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(c.manifests, "*.yaml"))
+	for _, file := range files {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

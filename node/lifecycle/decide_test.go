@@ -22,3 +22,13 @@ func TestOnePodFromBirthToDeath(t *testing.T) {
 	w.expectPhase(Finished, corev1.PodFailed) // it was killed: exit code 143
 	w.expectState("a", "Error(143)")
 }
+
+func BenchmarkDecide(b *testing.B) {
+	w := newWorld(b, newPod(corev1.RestartPolicyAlways, sidecar("s"), mainC("a", mounting("v")), mainC("b"), volumes("v")))
+	w.settle()
+	in := w.input()
+	b.ReportAllocs()
+	for b.Loop() {
+		Decide(in)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -302,6 +303,7 @@ func (p fakePlugin) Unmount(context.Context, volume.UnmountRequest) error { retu
 
 func TestVendorPluginComesFirstAndWidthHolds(t *testing.T) {
 	var running, most, seen atomic.Int32
+	var once sync.Once
 	full, release := make(chan struct{}), make(chan struct{})
 	slow := fakePlugin{name: "vendor/slow", mount: func(ctx context.Context) error {
 		n := running.Add(1)
@@ -310,7 +312,7 @@ func TestVendorPluginComesFirstAndWidthHolds(t *testing.T) {
 			most.Store(n)
 		}
 		if n == 2 {
-			close(full)
+			once.Do(func() { close(full) })
 		}
 		<-release
 		return nil

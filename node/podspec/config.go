@@ -103,9 +103,7 @@ func (c Config) Validate() error {
 	if c.ContainerHash == nil {
 		errs = append(errs, errors.New("ContainerHash: must be set"))
 	}
-	if err := c.Cgroups.Validate(); err != nil {
-		errs = append(errs, fmt.Errorf("Cgroups: %w", err))
-	}
+	errs = append(errs, c.Cgroups.Validate())
 	for _, pattern := range c.AllowedUnsafeSysctls {
 		if err := validSysctlPattern(pattern); err != nil {
 			errs = append(errs, fmt.Errorf("AllowedUnsafeSysctls: %w", err))

@@ -41,7 +41,7 @@ func (e *environment) lookup(name string) (string, bool) {
 func (b *Builder) environment(req podactor.ContainerSpecRequest, c *corev1.Container) (*environment, error) {
 	env := &environment{}
 	for _, v := range c.Env {
-		if v.ValueFrom == nil {
+		if v.ValueFrom == nil || v.Value != "" { // the API allows only one of them
 			env.set(v.Name, expand(v.Value, env.lookup))
 			continue
 		}

@@ -45,7 +45,7 @@ func Default() Config {
 func (c Config) Validate() error {
 	var errs []error
 	if !filepath.IsAbs(c.Mount) {
-		errs = append(errs, fmt.Errorf("Mount %q: must be an absolute path", c.Mount))
+		errs = append(errs, fmt.Errorf("mount point %q: must be an absolute path", c.Mount))
 	}
 	if err := c.Names.Validate(); err != nil {
 		errs = append(errs, err)
@@ -53,7 +53,7 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("cgroup driver systemd: not built yet"))
 	}
 	if c.PodPids < 0 || c.BusyWait < 0 {
-		errs = append(errs, errors.New("PodPids and BusyWait: must not be negative"))
+		errs = append(errs, errors.New("field PodPids or BusyWait: must not be negative"))
 	}
 	return errors.Join(errs...)
 }

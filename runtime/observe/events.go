@@ -7,10 +7,10 @@ import (
 )
 
 // runEvents keeps the event stream open. Where the runtime has no events it
-// waits until the runtime is another one.
+// waits until the runtime is another one. A break is logged when it begins.
 func (o *Observer) runEvents(ctx context.Context) error {
 	wait := o.cfg.ReconnectMin
-	told := false // that there are no events, to say it once
+	told := false // what is wrong at present
 	for {
 		began := time.Now()
 		err := o.streamEvents(ctx)
@@ -20,19 +20,22 @@ func (o *Observer) runEvents(ctx context.Context) error {
 		if unimplemented(err) {
 			if !told {
 				o.cfg.Log.Info("the runtime has no container events; its pods are listed more often instead", "err", err)
+				told = true
 			}
-			told = true
 			if err := pause(ctx, o.newRuntime, nil); err != nil {
 				return err
 			}
 			continue
 		}
-		told = false
 		if time.Since(began) > o.cfg.ReconnectMax {
-			wait = o.cfg.ReconnectMin // it worked for a while
+			wait, told = o.cfg.ReconnectMin, false // it worked for a while
 		}
-		o.cfg.Log.Info("the runtime's event stream ended; it is opened again", "err", err, "wait", wait)
-		if err := pause(ctx, nil, time.After(wait)); err != nil {
+		if !told {
+			o.cfg.Log.Info("the runtime's event stream ended; it is opened again", "err", err)
+			told = true
+		}
+		drain(o.newRuntime) // of the runtime that the stream was open to
+		if err := pause(ctx, o.newRuntime, time.After(wait)); err != nil {
 			return err
 		}
 		wait = min(2*wait, o.cfg.ReconnectMax)
@@ -67,7 +70,8 @@ func (o *Observer) event(uid string) {
 	o.hints.add(uid)
 }
 
-// pause waits for a signal or a time, whichever is given.
+// pause waits for a signal or a time, whichever comes first. A nil channel
+// never comes.
 func pause(ctx context.Context, signal <-chan struct{}, timer <-chan time.Time) error {
 	select {
 	case <-signal:
@@ -76,6 +80,14 @@ func pause(ctx context.Context, signal <-chan struct{}, timer <-chan time.Time) 
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// drain takes a signal that nobody waits for.
+func drain(signal <-chan struct{}) {
+	select {
+	case <-signal:
+	default:
 	}
 }
 

@@ -31,12 +31,16 @@ func newHintQueue() *hintQueue {
 	}
 }
 
-// add asks for a look at one pod; "" asks for a look at all of them.
+// add asks for a look at one pod; "" asks for a look at all of them. The
+// latter does not replace the former: the reader looks at all pods that it
+// knows of, and a hint may be about one that it does not.
 func (q *hintQueue) add(uid string) {
 	q.mu.Lock()
 	switch {
-	case q.all || q.pending[uid]:
-	case uid == "" || len(q.order) >= maxPending:
+	case uid == "":
+		q.all = true
+	case q.pending[uid]:
+	case len(q.order) >= maxPending:
 		q.all, q.order, q.pending = true, nil, map[string]bool{}
 	default:
 		q.pending[uid] = true
@@ -46,7 +50,7 @@ func (q *hintQueue) add(uid string) {
 	poke(q.wake)
 }
 
-// take gives the oldest hint.
+// take gives the oldest hint; a look at all pods comes first.
 func (q *hintQueue) take() (runtime.Hint, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -183,10 +183,9 @@ func (d *decision) addRestarting(s *corev1.PodStatus) {
 // addDisruption tells that the node ended the pod, once the pod has ended.
 // Who else told of a disruption is not contradicted.
 func (d *decision) addDisruption(s *corev1.PodStatus) {
-	ending := d.mem.Ending
-	if ending != nil && d.final() && (ending.Reason == StopEvicted || ending.Reason == StopShutdown) {
+	if d.mem.Disrupted && d.final() {
 		d.setCondition(s, corev1.DisruptionTarget, verdict{
-			met: true, reason: corev1.PodReasonTerminationByKubelet, message: ending.Message,
+			met: true, reason: corev1.PodReasonTerminationByKubelet, message: d.mem.Ending.Message,
 		})
 		return
 	}

@@ -25,6 +25,9 @@ func (d *decision) chooseEnding() {
 	if d.mem.Ending == nil {
 		return
 	}
+	if r := d.mem.Ending.Reason; r == StopEvicted || r == StopShutdown {
+		d.mem.Disrupted = true
+	}
 	if killAt := d.mem.Ending.KillAt(); d.mem.KillAt.IsZero() || killAt.Before(d.mem.KillAt) {
 		d.mem.KillAt = killAt
 	}

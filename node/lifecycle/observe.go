@@ -128,16 +128,23 @@ func (d *decision) noteEnd(c *container) {
 		}
 	}
 	if !shown && m.LastID != m.Run.ID && c.flight == nil {
-		// It ran when it was last seen and left no trace.
-		m.LastID = m.Run.ID
-		m.Last = &corev1.ContainerStateTerminated{
-			ExitCode: exitUnknown, Reason: reasonLost, Message: messageLost,
-			FinishedAt: stamp(d.now), ContainerID: containerID(d.in.Want.Rules, m.Run.ID),
-		}
+		m.Last, m.LastID = d.lost(c), m.Run.ID
 	}
 	if m.LastID == m.Run.ID && m.Last != nil && !m.Anew {
 		c.end = &end{id: m.LastID, sandboxID: m.Run.SandboxID, exit: m.Last.ExitCode}
 	}
+}
+
+// lost is the end of a run that was last seen running and left no trace.
+func (d *decision) lost(c *container) *corev1.ContainerStateTerminated {
+	end := &corev1.ContainerStateTerminated{
+		ExitCode: exitUnknown, Reason: reasonLost, Message: messageLost,
+		FinishedAt: stamp(d.now), ContainerID: containerID(d.in.Want.Rules, c.mem.Run.ID),
+	}
+	if old, found := d.oldContainerStatus(c); found && old.State.Running != nil && old.ContainerID == end.ContainerID {
+		end.StartedAt = old.State.Running.StartedAt
+	}
+	return end
 }
 
 // terminated is the API's view of a run that ended.
@@ -163,15 +170,7 @@ func (d *decision) noteBackoff(c *container) {
 	if c.end == nil || m.For == c.end.id {
 		return
 	}
-	finished, ran := m.Last.FinishedAt.Time, time.Duration(0)
-	for _, r := range c.runs {
-		if r.ID == c.end.id {
-			finished, ran = r.FinishedAt, r.FinishedAt.Sub(r.StartedAt)
-		}
-	}
-	if finished.IsZero() {
-		finished = d.now
-	}
+	finished, ran := d.ranFor(c)
 	switch {
 	case m.KillReason == killChanged && m.KillID == c.end.id:
 		m.Backoff = 0 // it did not crash
@@ -181,6 +180,25 @@ func (d *decision) noteBackoff(c *container) {
 		m.Backoff = nextBackoff(m.Backoff, ran, d.in.Want.Rules)
 	}
 	m.For, m.Until = c.end.id, finished.Add(m.Backoff)
+}
+
+// ranFor is when the run that ended did so, and after how long. What the
+// runtime does not tell is taken from the status.
+func (d *decision) ranFor(c *container) (finished time.Time, ran time.Duration) {
+	started := c.mem.Last.StartedAt.Time
+	finished = c.mem.Last.FinishedAt.Time
+	for _, r := range c.runs {
+		if r.ID == c.end.id { // more exact than whole seconds
+			started, finished = r.StartedAt, r.FinishedAt
+		}
+	}
+	if finished.IsZero() {
+		finished = d.now
+	}
+	if started.IsZero() {
+		return finished, 0
+	}
+	return finished, finished.Sub(started)
 }
 
 // noteStartFailure remembers a failed start, because the removal of what it

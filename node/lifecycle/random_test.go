@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 // must come to where it should be. The world's own checks hold at every step.
 // The full simulation, with planted bugs, is in test/sim.
 func TestRandomLives(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(200) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			live(t, rand.New(rand.NewPCG(seed, 1)))
 		})
@@ -37,7 +38,7 @@ func live(t *testing.T, r *rand.Rand) {
 		w.step()
 		w.mischief(r)
 	}
-	w.hold, w.fail = map[Kind]bool{}, nil
+	w.hold, w.fail, w.seen.NetworkReady = map[Kind]bool{}, nil, true
 	for _, key := range sortedKeys(w.busy) {
 		w.land(key)
 	}
@@ -126,13 +127,43 @@ func (w *world) mischief(r *rand.Rand) {
 		w.now = w.now.Add(time.Duration(r.IntN(40)) * time.Second)
 	case n < 90:
 		w.restartAgent()
+		if r.IntN(2) == 0 {
+			w.want.Prior = nil // a static pod has none
+		}
 	case n < 93:
 		w.sandboxDies(r)
 	case n < 95:
 		w.want.Pod = w.want.Pod.DeepCopy()
 		w.want.Pod.Spec.Containers[0].Image = fmt.Sprint("img/", r.IntN(9))
-	case n < 96:
+	case n < 97:
+		w.oddity(r)
+	case n < 98:
 		w.stopNow([]StopReason{StopDeleted, StopEvicted, StopShutdown}[r.IntN(3)], time.Duration(r.IntN(30))*time.Second)
+	}
+}
+
+// oddity is something that runtimes and probers rarely do.
+func (w *world) oddity(r *rand.Rand) {
+	alive := w.alive()
+	if len(alive) == 0 {
+		w.seen.NetworkReady = !w.seen.NetworkReady
+		return
+	}
+	id := alive[r.IntN(len(alive))]
+	switch r.IntN(5) {
+	case 0:
+		w.setContainer(id, func(c *runtime.Container) { c.State = runtime.ContainerUnknown })
+	case 1: // it is gone without a trace
+		w.editContainers(func(list []runtime.Container) []runtime.Container {
+			return slices.DeleteFunc(list, func(c runtime.Container) bool { return c.ID == id })
+		})
+	case 2:
+		w.seen.PostStart[id] = PostStart{Done: true, Failed: true}
+	case 3:
+		name, _, _ := strings.Cut(id, "-")
+		w.seen.Probes[name] = Probe{ContainerID: id, Unhealthy: true}
+	case 4: // a second sandbox appears
+		w.addSandbox(w.seen.Runtime.Sandboxes[0].Attempt + 1)
 	}
 }
 

@@ -62,8 +62,6 @@ func (d *decision) addPhase(s *corev1.PodStatus) {
 	}
 	ending := d.mem.Ending
 	switch {
-	case ending == nil:
-		s.Phase = corev1.PodFailed
 	case ending.StatusReason != "" || fails(ending.Reason):
 		s.Phase, s.Reason, s.Message = corev1.PodFailed, ending.StatusReason, ending.Message
 	case d.pod == nil:

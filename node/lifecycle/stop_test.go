@@ -411,3 +411,66 @@ func TestDeadContainersAreRemoved(t *testing.T) {
 	w.settle()
 	w.expect("Admit", "RunHooksPrepare", "EnsureCgroup", "RemoveContainer a-0", "RemoveContainer a-1")
 }
+
+func TestAStopAskedForIsNotTakenBack(t *testing.T) {
+	w := newWorld(t, newPod(corev1.RestartPolicyAlways, mainC("a")))
+	w.settle()
+	w.took()
+	failures := 1
+	w.fail = func(a Action) *Failure {
+		if a.Kind == StopContainer && failures > 0 {
+			failures--
+			return &Failure{Reason: "KillContainerError", RetryAt: w.now.Add(time.Second)}
+		}
+		return nil
+	}
+	w.seen.Probes["a"] = Probe{ContainerID: "a-0", Unhealthy: true}
+	w.settle()
+	w.seen.Probes["a"] = Probe{ContainerID: "a-0"} // its preStop hook may have run by now
+	w.after(time.Second)
+	w.expect("StopContainer a 30s", "StopContainer a 29s", "StartContainer a#1")
+}
+
+func TestARunSeenWhileCleaningIsStopped(t *testing.T) {
+	w := newWorld(t, newPod(corev1.RestartPolicyAlways, mainC("a")))
+	w.settle()
+	w.hold[RemoveSandbox] = true
+	w.stopNow(StopDeleted, 30*time.Second)
+	w.settle()
+	w.took()
+	delete(w.busy, KeySandbox)
+	w.seen.Failed[KeySandbox] = Failure{Reason: "FailedKillPod", At: w.now, RetryAt: w.now.Add(time.Second)}
+	w.setContainer("a-0", func(c *runtime.Container) { c.State = runtime.ContainerRunning })
+	w.hold = map[Kind]bool{}
+	w.after(time.Second)
+	w.expect("StopContainer a 29s", "RemoveSandbox sb0", "RemoveCgroup", "RunHooksCleanup", "RemovePodDir")
+	w.expectPhase(Finished, corev1.PodFailed)
+}
+
+func TestEvictedThenDeletedWhileStopping(t *testing.T) {
+	w := newWorld(t, newPod(corev1.RestartPolicyAlways, mainC("a")))
+	w.settle()
+	w.hold[StopContainer] = true
+	w.want.Stop = &Stop{Reason: StopEvicted, StatusReason: "Evicted", Message: "memory", At: w.now, Grace: 9 * time.Second}
+	w.settle()
+	w.stopNow(StopDeleted, 5*time.Second)
+	w.settle()
+	w.land(KeyContainer("a"))
+	w.settle()
+	w.expectPhase(Finished, corev1.PodFailed)
+	if c := w.condition(corev1.DisruptionTarget); w.plan.Status.Reason != "Evicted" || c.Status != corev1.ConditionTrue || c.Message != "memory" {
+		t.Fatalf("status %+v", w.plan.Status)
+	}
+}
+
+func TestEndedPodIsNotRunAgain(t *testing.T) {
+	for static, phase := range map[bool]corev1.PodPhase{false: corev1.PodFailed, true: corev1.PodRunning} {
+		w := newWorld(t, newPod(corev1.RestartPolicyAlways, mainC("a")))
+		w.want.Static = static
+		w.want.Prior = &corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "memory"}
+		w.settle()
+		if got := w.plan.Status; got.Phase != phase || (!static && got.Reason != "Evicted") {
+			t.Errorf("static %v: %s %s", static, got.Phase, got.Reason)
+		}
+	}
+}

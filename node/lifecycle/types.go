@@ -255,6 +255,8 @@ type Memory struct {
 	Phase Phase
 	// Ending is why the pod ends, once that is decided. Sticky.
 	Ending *Stop
+	// Disrupted is true once the node, not the user, asked for the end. Sticky.
+	Disrupted bool
 	// KillAt is when the grace of the whole pod is over; only falls.
 	KillAt time.Time
 	// StartTime is pod.status.startTime.

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"nodekit.dev/node/lifecycle"
@@ -35,7 +37,21 @@ func (c Config) aboutMachine() (Config, error) {
 	if c.Spec.NodeHosts == nil && c.Host.Hosts {
 		c.Spec.NodeHosts = func() ([]byte, error) { return os.ReadFile("/etc/hosts") }
 	}
+	c.Spec.AppArmor = c.Spec.AppArmor || readsAs("/sys/module/apparmor/parameters/enabled", "Y")
+	c.Spec.SELinux = c.Spec.SELinux || readsAs("/sys/fs/selinux/enforce", "1")
+	if c.Spec.Allocatable == nil {
+		c.Spec.Allocatable = corev1.ResourceList{
+			corev1.ResourceCPU:    *resource.NewQuantity(int64(goruntime.NumCPU()), resource.DecimalSI),
+			corev1.ResourceMemory: *resource.NewQuantity(c.Spec.MachineMemory, resource.BinarySI),
+		}
+	}
 	return c, nil
+}
+
+// readsAs says whether a file of the kernel holds that one word.
+func readsAs(path, word string) bool {
+	text, err := os.ReadFile(path)
+	return err == nil && strings.TrimSpace(string(text)) == word
 }
 
 // machineMemory reads MemTotal, in bytes.

@@ -80,6 +80,15 @@ func Get[T any](l *Loaded) (T, bool) {
 	return *v, true
 }
 
+// Vendor holds the documents of vendors' kinds by type name, for /configz.
+func (l *Loaded) Vendor() map[string]any {
+	out := map[string]any{}
+	for t, v := range l.vendor {
+		out[t.String()] = v
+	}
+	return out
+}
+
 // Load reads, merges and decodes. It does not validate: see Validate.
 func (l *Loader) Load(files Files) (*Loaded, error) {
 	docs, err := readAll(files)

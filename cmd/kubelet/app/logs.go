@@ -1,0 +1,113 @@
+package app
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2/textlogger"
+)
+
+// Log formats of the stock kubelet.
+const (
+	formatText = "text"
+	formatJSON = "json"
+)
+
+// newLogger makes a logger in the stock kubelet's text (klog) or JSON format.
+// Verbosity n lets through what klog calls V(n); slog's Debug is V(4).
+func newLogger(w io.Writer, format string, verbosity int) *slog.Logger {
+	if format == formatJSON {
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{
+			AddSource: true, Level: slog.Level(-verbosity), ReplaceAttr: stockJSON,
+		}))
+	}
+	klog := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(w), textlogger.Verbosity(verbosity)))
+	return slog.New(logr.ToSlogHandler(klog))
+}
+
+// stockJSON renames slog's own keys to those of the stock JSON format: ts in
+// milliseconds, caller as file:line, v for info lines.
+func stockJSON(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) > 0 {
+		return a
+	}
+	switch a.Key {
+	case slog.TimeKey:
+		return slog.Float64("ts", float64(a.Value.Time().UnixNano())/float64(time.Millisecond))
+	case slog.SourceKey:
+		if src, ok := a.Value.Any().(*slog.Source); ok {
+			return slog.String("caller", trimCaller(src.File)+":"+strconv.Itoa(src.Line))
+		}
+	case slog.LevelKey:
+		if level, ok := a.Value.Any().(slog.Level); ok && level <= slog.LevelInfo {
+			return slog.Int("v", -int(level))
+		}
+		return slog.Attr{}
+	}
+	return a
+}
+
+// trimCaller keeps the last folder and the file.
+func trimCaller(path string) string {
+	slashes := 0
+	for i := len(path) - 1; i >= 0; i-- {
+		if path[i] == '/' {
+			if slashes++; slashes == 2 {
+				return path[i+1:]
+			}
+		}
+	}
+	return path
+}
+
+// logSink buffers log lines and hands them on at least every flushEvery, and
+// at once when flushed. Safe for concurrent use.
+type logSink struct {
+	mu  sync.Mutex
+	buf *bufio.Writer
+}
+
+func newLogSink(w io.Writer) *logSink { return &logSink{buf: bufio.NewWriterSize(w, 64<<10)} }
+
+func (s *logSink) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.Write(p)
+}
+
+// Flush hands on what is buffered. Every way out of the program calls it.
+func (s *logSink) Flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.buf.Flush() // standard error is gone: there is nobody to tell
+}
+
+// flushEvery keeps a quiet log from lagging; it returns when ctx ends.
+func (s *logSink) flushEvery(ctx context.Context, period time.Duration) error {
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			s.Flush()
+			return nil
+		case <-ticker.C:
+			s.Flush()
+		}
+	}
+}
+
+// warnIfNotRoot says what the stock kubelet says, and goes on like it.
+func warnIfNotRoot(log *slog.Logger) {
+	if uid := os.Geteuid(); runtime.GOOS == "linux" && uid != 0 {
+		log.Error("Kubelet needs to run as uid `0`. It is being run as " + strconv.Itoa(uid))
+	}
+}

@@ -1,0 +1,56 @@
+package app
+
+import (
+	"github.com/spf13/pflag"
+
+	"nodekit.dev/cmd/kubelet/config"
+	"nodekit.dev/node/nodefx"
+)
+
+// Option changes the command.
+type Option func(*options)
+
+type options struct {
+	name    string
+	version string
+	flags   *pflag.FlagSet
+	kinds   []config.Kind
+	gates   []config.Gate
+	agent   []func(*config.Loaded) ([]nodefx.Option, error)
+}
+
+func newOptions(opts []Option) *options {
+	o := &options{name: "kubelet", version: Version(), flags: pflag.NewFlagSet("vendor", pflag.ContinueOnError)}
+	for _, set := range opts {
+		set(o)
+	}
+	return o
+}
+
+// Named sets the command's name and version as --version and --help show them.
+// Default: kubelet, and the version of the module.
+func Named(name, version string) Option {
+	return func(o *options) { o.name, o.version = name, version }
+}
+
+// AddFlags adds flags of the vendor's own; --help and /flagz show them.
+func AddFlags(add func(*pflag.FlagSet)) Option {
+	return func(o *options) { add(o.flags) }
+}
+
+// AddKind adds a configuration kind that may stand in the --config file or a
+// drop-in. It is decoded strictly; config.Get reads it back.
+func AddKind(kind config.Kind) Option {
+	return func(o *options) { o.kinds = append(o.kinds, kind) }
+}
+
+// AddGate adds a feature gate.
+func AddGate(gate config.Gate) Option {
+	return func(o *options) { o.gates = append(o.gates, gate) }
+}
+
+// Agent adds options of the agent, worked out from the loaded configuration.
+// It is called once per start, after flags and files are read.
+func Agent(fn func(*config.Loaded) ([]nodefx.Option, error)) Option {
+	return func(o *options) { o.agent = append(o.agent, fn) }
+}

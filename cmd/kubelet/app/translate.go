@@ -1,0 +1,105 @@
+package app
+
+import (
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"nodekit.dev/cmd/kubelet/config"
+	"nodekit.dev/node/wire"
+	"nodekit.dev/resources"
+)
+
+// translate turns the configuration into plain fields of each part. No part
+// knows a gate or a KubeletConfiguration.
+func translate(f *flags, kc *config.KubeletConfiguration, features config.Features, log *slog.Logger) (wire.Config, error) {
+	cfg := wire.Default()
+	cfg.Log = log
+	var err error
+	if cfg.NodeName, err = nodeName(f.hostname); err != nil {
+		return cfg, err
+	}
+	if cfg.NodeIPs, err = nodeIPs(f.nodeIP); err != nil {
+		return cfg, err
+	}
+	if cfg.RootDir, err = filepath.Abs(f.rootDir); err != nil {
+		return cfg, err
+	}
+	cfg.PodLogsDir = filepath.Clean(kc.PodLogsDir)
+	cfg.Host = wire.Host{
+		LogLinksDir: logLinksDir(cfg.PodLogsDir), Hosts: true, PodCgroups: *kc.CgroupsPerQOS, ResolvConf: "/etc/resolv.conf",
+	}
+	runtimeConfig(&cfg, kc, features)
+	ruleConfig(&cfg, kc, features)
+	specConfig(&cfg, kc)
+	return cfg, logConfig(&cfg, kc)
+}
+
+// logLinksDir stands beside the pod logs: /var/log/containers for the default
+// /var/log/pods, so that agents with logs of their own keep apart.
+func logLinksDir(podLogs string) string { return filepath.Join(filepath.Dir(podLogs), "containers") }
+
+func runtimeConfig(cfg *wire.Config, kc *config.KubeletConfiguration, features config.Features) {
+	cfg.CRI.Endpoint = kc.ContainerRuntimeEndpoint
+	cfg.CRI.ImageEndpoint = kc.ImageServiceEndpoint
+	cfg.CRI.RequestTimeout = kc.RuntimeRequestTimeout.Duration
+	// Events are hints and always on where the runtime has them; only an
+	// explicit EventedPLEG=false turns them off (docs/behaviour.md).
+	if on, set := features.SetTo("EventedPLEG"); set {
+		cfg.Observe.Events = on
+	}
+	switch {
+	case kc.SerializeImagePulls != nil && *kc.SerializeImagePulls:
+		cfg.Images.MaxParallel = 1
+	case kc.MaxParallelImagePulls != nil:
+		cfg.Images.MaxParallel = int(*kc.MaxParallelImagePulls)
+	}
+}
+
+func ruleConfig(cfg *wire.Config, kc *config.KubeletConfiguration, features config.Features) {
+	rules := &cfg.Node.Rules
+	if features.Enabled("ReduceDefaultCrashLoopBackOffDecay") {
+		rules.BackoffBase, rules.BackoffMax = time.Second, time.Minute
+	}
+	if p := kc.CrashLoopBackOff.MaxContainerRestartPeriod; p != nil {
+		rules.BackoffMax = p.Duration
+		rules.BackoffBase = min(rules.BackoffBase, rules.BackoffMax)
+	}
+	rules.RestartRules = features.Enabled("ContainerRestartRules")
+	rules.RestartAllContainers = features.Enabled("RestartAllContainersOnContainerExits")
+}
+
+func specConfig(cfg *wire.Config, kc *config.KubeletConfiguration) {
+	cfg.Spec.ClusterDNS = kc.ClusterDNS
+	cfg.Spec.ClusterDomain = kc.ClusterDomain
+	cfg.Spec.SeccompDefault = *kc.SeccompDefault
+	cfg.Spec.AllowedUnsafeSysctls = kc.AllowedUnsafeSysctls
+	cfg.Spec.Cgroups = resources.CgroupNames{
+		Driver: resources.CgroupDriver(kc.CgroupDriver), Root: cgroupRoot(kc.CgroupRoot),
+	}
+	cfg.Spec.CPUQuota = resources.CPUQuota{Enforce: *kc.CPUCFSQuota, Period: kc.CPUCFSQuotaPeriod.Duration}
+}
+
+// cgroupRoot makes "agents/one" and "/agents/one/" the same; "/" is the root.
+func cgroupRoot(root string) string {
+	root = strings.Trim(root, "/")
+	if root == "" {
+		return ""
+	}
+	return "/" + root
+}
+
+func logConfig(cfg *wire.Config, kc *config.KubeletConfiguration) error {
+	size, err := resource.ParseQuantity(kc.ContainerLogMaxSize)
+	if err != nil {
+		return err
+	}
+	cfg.Logs.MaxSize = size.Value()
+	cfg.Logs.MaxFiles = int(*kc.ContainerLogMaxFiles)
+	cfg.Logs.Workers = int(*kc.ContainerLogMaxWorkers)
+	cfg.Logs.Interval = kc.ContainerLogMonitorInterval.Duration
+	return nil
+}

@@ -256,7 +256,11 @@ func TestConfinementThatTheRuntimeLacksIsRefused(t *testing.T) {
 		f.answer("CreateContainer", &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
 		cfg, sandbox := plainContainer(), plainSandbox()
 		cfg.Mounts, cfg.Security.SupplementalGroupsPolicy, sandbox.RuntimeHandler = tt.mounts, tt.groups, tt.handler
-		id, err := start(t, f).CreateContainer(t.Context(), "s", cfg, sandbox)
+		c := start(t, f)
+		if _, ok := c.KnownFeatures(); ok {
+			t.Errorf("%s: features are known before anybody asked", tt.name)
+		}
+		id, err := c.CreateContainer(t.Context(), "s", cfg, sandbox)
 		if tt.want == "" && (err != nil || id != "c1") || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%s: %q, %v; want %q", tt.name, id, err, tt.want)
 		}

@@ -58,12 +58,12 @@ func (e *Error) Message() string {
 	return e.err.Error()
 }
 
-// Reason is the stock kubelet's word for a failure of this call, where it has
-// one: "CreatePodSandboxError", "CreateContainerError" and so on.
+// Reason is the stock kubelet's word for a failure of this call, as a
+// container's waiting reason or an event shows it; empty where there is none.
 func (e *Error) Reason() string {
 	switch e.Op {
 	case opRunSandbox:
-		return "CreatePodSandboxError"
+		return "FailedCreatePodSandBox"
 	case opCreateContainer:
 		return "CreateContainerError"
 	case opStartContainer:
@@ -71,7 +71,7 @@ func (e *Error) Reason() string {
 	case opStopContainer:
 		return "KillContainerError"
 	case opStopSandbox, opRemoveSandbox:
-		return "KillPodSandboxError"
+		return "FailedKillPod"
 	}
 	return ""
 }

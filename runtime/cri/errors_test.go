@@ -49,8 +49,8 @@ func TestErrorWords(t *testing.T) {
 		t.Errorf("Message() = %q", e.Message())
 	}
 	for op, want := range map[string]string{
-		opRunSandbox: "CreatePodSandboxError", opCreateContainer: "CreateContainerError", opStartContainer: "RunContainerError",
-		opStopContainer: "KillContainerError", opStopSandbox: "KillPodSandboxError", "ListImages": "",
+		opRunSandbox: "FailedCreatePodSandBox", opCreateContainer: "CreateContainerError", opStartContainer: "RunContainerError",
+		opStopContainer: "KillContainerError", opStopSandbox: "FailedKillPod", "ListImages": "",
 	} {
 		if got := (&Error{Op: op}).Reason(); got != want {
 			t.Errorf("Reason of %s = %q, want %q", op, got, want)

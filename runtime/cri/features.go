@@ -29,8 +29,8 @@ type HandlerFeatures struct {
 
 // Features tells what the runtime can do. It asks once for each connection.
 func (c *Client) Features(ctx context.Context) (Features, error) {
-	if f, _ := c.conn.remembered(); f != nil && f.features != nil {
-		return *f.features, nil
+	if known, ok := c.KnownFeatures(); ok {
+		return known, nil
 	}
 	ctx, cancel := c.within(ctx)
 	defer cancel()
@@ -41,6 +41,15 @@ func (c *Client) Features(ctx context.Context) (Features, error) {
 	features := featuresOf(resp)
 	c.conn.learnFeatures(features)
 	return features, nil
+}
+
+// KnownFeatures is what Features last told of the present connection, without
+// a call; false when nothing is known.
+func (c *Client) KnownFeatures() (Features, bool) {
+	if f, _ := c.conn.remembered(); f != nil && f.features != nil {
+		return *f.features, true
+	}
+	return Features{}, false
 }
 
 func featuresOf(resp *runtimeapi.StatusResponse) Features {

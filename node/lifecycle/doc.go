@@ -11,7 +11,7 @@
 //
 // The phase only rises. Why a pod stops is a reason beside it ([StopReason]).
 //
-// The caller (node/podactor) owes the machine four things:
+// The caller (node/podactor) owes the machine five things:
 //
 //   - it calls Decide whenever something changed and at Plan.Wake,
 //   - it hands back Plan.Mem unchanged,
@@ -19,5 +19,22 @@
 //     until the action returned, and puts what the action left behind into
 //     Input.Seen in the same step in which the key leaves Busy,
 //   - it records a failed action in Seen.Failed under its key, and removes the
-//     record when the action succeeds.
+//     record when an action of that key succeeds; an action that ended early
+//     because Plan.Cancel named its key is no failure,
+//   - Seen.Runtime never goes back: a look that began before another one does
+//     not replace it. A container that was seen running and is not to be seen
+//     any more counts as lost (exit code 137), and its policy decides.
+//
+// Losing Plan.Mem is safe at any time. What it costs: the postStart hook of a
+// container that just started counts as done, crash back-offs are rebuilt from
+// restart counts, and an event may be told twice.
+//
+// An action that ends well and leaves the world as it was is not repeated
+// within a second, so a part that lies costs no tight loop.
+//
+// Where to read on: decide.go is the table of contents. observe.go makes what
+// is the case out of what was seen and what is remembered, ending.go chooses
+// whether and why the pod stops and raises the phase; prepare, images, volumes,
+// sandbox, init, containers, restartall, stop and clean hold one concern each;
+// status, containerstatus and conditions say it in the API's words.
 package lifecycle

@@ -32,7 +32,9 @@ type Plan struct {
 	// Status is the status to publish. Conditions and times are stable: equal
 	// worlds give equal statuses.
 	Status corev1.PodStatus
-	// Events are what a user should be told, at most once each.
+	// Events are what a user should be told, once for as long as the cause
+	// lasts: about decisions and about failed actions. What only the one who
+	// runs an action knows (Pulled, Created, Started) is not among them.
 	Events []Event
 	// Wake is when to decide again if nothing happens before; zero: never.
 	Wake time.Time
@@ -76,8 +78,11 @@ type Stop struct {
 	// such as "Evicted" and "The node was low on resource: memory.".
 	StatusReason string
 	Message      string
-	At           time.Time
-	// Grace is the time between At and SIGKILL, preStop included.
+	// At is when the stop was asked for; zero: when Decide first sees it.
+	At time.Time
+	// Grace is the time between At and SIGKILL, preStop included. A container
+	// gets at least Rules.MinimumGrace from the moment its stop begins. For
+	// StopOrphaned it only counts where the containers' annotations tell none.
 	Grace time.Duration
 }
 

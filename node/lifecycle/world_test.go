@@ -223,7 +223,9 @@ func (w *world) apply(a Action) {
 	case StartContainer:
 		w.startContainer(a)
 	case StopContainer:
-		w.exit(a.ContainerID, 143)
+		if slices.Contains(w.alive(), a.ContainerID) { // it may have ended, or be gone, by now
+			w.exit(a.ContainerID, 143)
+		}
 	case RemoveContainer:
 		w.editContainers(func(list []runtime.Container) []runtime.Container {
 			return slices.DeleteFunc(list, func(c runtime.Container) bool {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"nodekit.dev/internal/ring"
 	"nodekit.dev/internal/tasks"
 	"nodekit.dev/node/lifecycle"
 )
@@ -42,7 +41,7 @@ func New(cfg Config, parts Parts, want lifecycle.Want) (*Actor, error) {
 	return &Actor{
 		cfg: cfg, parts: parts, first: want,
 		inbox: newInbox(),
-		trace: &trace{packer: parts.Packer, ring: ring.New[record](cfg.TraceSize)},
+		trace: &trace{packer: parts.Packer, size: cfg.TraceSize},
 		log:   log.With("pod", want.Namespace+"/"+want.Name, "uid", want.UID),
 	}, nil
 }
@@ -105,6 +104,7 @@ type run struct {
 	flights map[lifecycle.Key]*flight
 	looks   looks
 	wake    time.Time // of the last plan
+	packAt  time.Time // when the trace is packed
 
 	imageUser  map[string]string // what images ask to run as, by container name
 	preStopRan map[string]bool   // container IDs whose preStop hook is over
@@ -146,19 +146,22 @@ func (r *run) loop(ctx context.Context) error {
 }
 
 // alarm is when to wake without news; zero: never.
-func (r *run) alarm() time.Time {
-	switch {
-	case r.wake.IsZero():
-		return r.looks.retryAt
-	case r.looks.retryAt.IsZero() || r.wake.Before(r.looks.retryAt):
-		return r.wake
+func (r *run) alarm() (first time.Time) {
+	for _, at := range []time.Time{r.wake, r.looks.retryAt, r.packAt} {
+		if first.IsZero() || (!at.IsZero() && at.Before(first)) {
+			first = at
+		}
 	}
-	return r.looks.retryAt
+	return first
 }
 
 func (r *run) onAlarm(now time.Time) {
 	if at := r.looks.retryAt; !at.IsZero() && !now.Before(at) {
 		r.lookNow()
+	}
+	if !r.packAt.IsZero() && !now.Before(r.packAt) {
+		r.packAt = time.Time{}
+		r.trace.pack(r.log)
 	}
 	if !r.wake.IsZero() && !now.Before(r.wake) {
 		r.step()
@@ -223,6 +226,7 @@ func (r *run) step() {
 	changed := r.publish(plan)
 	if changed || rose || len(plan.Do)+len(plan.Cancel)+len(plan.Events) > 0 {
 		r.trace.add(input, plan, r.log)
+		r.packAt = input.Now.Add(traceIdle)
 	}
 	r.tell(plan.Events)
 	for _, key := range plan.Cancel {

@@ -27,7 +27,8 @@ type Config struct {
 	// Default 1 s and 60 s. An error's own RetryAfter wins.
 	RetryBase time.Duration
 	RetryMax  time.Duration
-	// TraceSize is how many decisions the trace keeps. Default 16; 0 keeps none.
+	// TraceSize is how many decisions the trace keeps at least; it keeps fewer
+	// than twice as many. Default 16; 0 keeps none.
 	TraceSize int
 }
 

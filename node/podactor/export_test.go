@@ -1,12 +1,11 @@
 package podactor
 
-// TraceBytes is what the packed trace holds.
-func (a *Actor) TraceBytes() int {
+// TraceBytes is what the packed trace holds, and how much is not packed yet.
+func (a *Actor) TraceBytes() (packed, fresh int) {
 	a.trace.mu.Lock()
 	defer a.trace.mu.Unlock()
-	total := 0
-	for _, rec := range a.trace.ring.Items() {
-		total += len(rec.packed)
+	for _, b := range a.trace.packed {
+		packed += len(b.entries)
 	}
-	return total
+	return packed, len(a.trace.fresh)
 }

@@ -345,9 +345,9 @@ func TestTraceReplays(t *testing.T) {
 		}
 		kinds := map[lifecycle.Kind]bool{}
 		for i, entry := range read.Entries {
-			plan := lifecycle.Decide(entry.Input)
-			if !slices.Equal(plan.Do, entry.Plan.Do) && len(plan.Do)+len(entry.Plan.Do) > 0 {
-				t.Errorf("entry %d: replayed %v, recorded %v", i, plan.Do, entry.Plan.Do)
+			plan, same, err := entry.Replay(lifecycle.Decide)
+			if !same || err != nil {
+				t.Errorf("entry %d: %v, replayed %+v, recorded %+v", i, err, plan, entry.Plan)
 			}
 			for _, a := range entry.Plan.Do {
 				kinds[a.Kind] = true
@@ -367,17 +367,18 @@ func TestTraceIsSmall(t *testing.T) {
 			s.Script("app", runtimetest.Behaviour{RunFor: time.Second, ExitCode: 1})
 		})
 		s.after(time.Hour) // crash-loops
+		s.after(time.Minute)
 		trace, err := s.actor.Trace()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := len(trace.Entries), podactor.DefaultConfig().TraceSize; got != want {
-			t.Errorf("%d entries, want %d", got, want)
+		if got, want := len(trace.Entries), podactor.DefaultConfig().TraceSize; got < want || got >= 2*want {
+			t.Errorf("%d entries, want %d or more, but not twice as many", got, want)
 		}
-		if size := s.actor.TraceBytes(); size > 40_000 {
-			t.Errorf("trace of one pod takes %d bytes, too much for 50 pods on a small device", size)
+		if packed, fresh := s.actor.TraceBytes(); packed > 20_000 || fresh > 0 {
+			t.Errorf("trace of one pod takes %d bytes and %d entries unpacked, too much for 50 pods", packed, fresh)
 		} else {
-			t.Logf("trace takes %d bytes for %d entries", size, len(trace.Entries))
+			t.Logf("trace takes %d bytes for %d entries", packed, len(trace.Entries))
 		}
 	})
 }

@@ -32,21 +32,24 @@ type Config struct {
 // Validate says what is wrong with the configuration, by field.
 func (c Config) Validate() error {
 	var errs []error
+	wrong := func(field, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: %w", field, fmt.Errorf(format, args...)))
+	}
 	if c.Endpoint == "" {
-		errs = append(errs, errors.New("Endpoint: must not be empty"))
+		wrong("Endpoint", "must not be empty")
 	} else if _, err := socketPath(c.Endpoint); err != nil {
-		errs = append(errs, fmt.Errorf("Endpoint: %w", err))
+		wrong("Endpoint", "%w", err)
 	}
 	if c.ImageEndpoint != "" {
 		if _, err := socketPath(c.ImageEndpoint); err != nil {
-			errs = append(errs, fmt.Errorf("ImageEndpoint: %w", err))
+			wrong("ImageEndpoint", "%w", err)
 		}
 	}
 	if c.RequestTimeout < 0 {
-		errs = append(errs, fmt.Errorf("RequestTimeout: %v: must not be negative", c.RequestTimeout))
+		wrong("RequestTimeout", "%v: must not be negative", c.RequestTimeout)
 	}
 	if c.APIVersion != "" && c.APIVersion != apiV1 && c.APIVersion != apiV1alpha2 {
-		errs = append(errs, fmt.Errorf("APIVersion: %q: must be empty, %q or %q", c.APIVersion, apiV1, apiV1alpha2))
+		wrong("APIVersion", "%q: must be empty, %q or %q", c.APIVersion, apiV1, apiV1alpha2)
 	}
 	return errors.Join(errs...)
 }

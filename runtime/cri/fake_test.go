@@ -126,7 +126,7 @@ func underVersion(desc grpc.ServiceDesc, version string) *grpc.ServiceDesc {
 // socketIn makes a path that is short enough for a socket.
 func socketIn(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "cri")
+	dir, err := os.MkdirTemp("", "cri") //nolint:usetesting // t.TempDir is longer than a socket's path may be
 	if err != nil {
 		t.Fatal(err)
 	}

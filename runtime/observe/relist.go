@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"hash/fnv"
-	"io"
 	"time"
 
 	"nodekit.dev/runtime"
@@ -133,8 +132,8 @@ func fingerprint(p runtime.Pod) uint64 {
 	field := func(s string) {
 		var size [8]byte
 		binary.LittleEndian.PutUint64(size[:], uint64(len(s)))
-		h.Write(size[:])
-		io.WriteString(h, s)
+		h.Write(size[:]) // a hash takes all that it is given
+		h.Write([]byte(s))
 	}
 	for _, s := range p.Sandboxes {
 		field(s.ID)

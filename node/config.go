@@ -129,6 +129,10 @@ type Parts struct {
 	Mutators  []Ordered[Mutator]
 	Admitters []Ordered[Admitter]
 	Hooks     []Ordered[Hook]
+	// Mutators of what Specs and the pod machine made.
+	SandboxMutators   []Ordered[SandboxMutator]
+	ContainerMutators []Ordered[ContainerMutator]
+	StatusMutators    []Ordered[StatusMutator]
 	// StatusSinks and EventSinks all get everything.
 	StatusSinks []StatusSink
 	EventSinks  []EventSink
@@ -163,6 +167,8 @@ type groups struct {
 	mutators  []Ordered[Mutator]
 	admitters []podactor.Admitter
 	hooks     hookChain
+	specs     specMutators
+	status    []Ordered[StatusMutator]
 }
 
 func (p Parts) sort() (g groups, err error) {
@@ -178,6 +184,15 @@ func (p Parts) sort() (g groups, err error) {
 		return g, err
 	}
 	if g.hooks, err = InOrder("hook", p.Hooks); err != nil {
+		return g, err
+	}
+	if g.specs.sandbox, err = InOrder("sandbox mutator", p.SandboxMutators); err != nil {
+		return g, err
+	}
+	if g.specs.container, err = InOrder("container mutator", p.ContainerMutators); err != nil {
+		return g, err
+	}
+	if g.status, err = InOrder("status mutator", p.StatusMutators); err != nil {
 		return g, err
 	}
 	admitters, err := InOrder("admitter", p.Admitters)

@@ -51,7 +51,7 @@ func New(cfg Config, parts Parts) (*Node, error) {
 	}
 	n.actors = podactor.Parts{
 		Engine: parts.Engine, Watcher: parts.Watcher, Puller: parts.Puller, Mounter: parts.Mounter,
-		Specs: parts.Specs, Admitters: groups.admitters, Allocator: parts.Allocator, Cgroups: parts.Cgroups,
+		Specs: groups.specs.around(parts.Specs), Admitters: groups.admitters, Allocator: parts.Allocator, Cgroups: parts.Cgroups,
 		Handlers: parts.Handlers, Hooks: groups.hooks,
 		Gate:   gate.New(cfg.StartWidth, cfg.StartPatience),
 		Packer: podactor.NewPacker(),

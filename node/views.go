@@ -119,6 +119,7 @@ type recordSink struct {
 }
 
 func (s recordSink) PodStatus(update podactor.StatusUpdate) {
+	update = mutateStatus(s.node.groups.status, update, s.node.log)
 	view := *s.rec.view.Load()
 	rose := update.Phase != view.Phase
 	view.Pod, view.Phase, view.Status = update.Pod, update.Phase, update.Status

@@ -14,17 +14,30 @@ import (
 	"nodekit.dev/node"
 )
 
-// local is what the socket serves.
-func (s *Server) local() http.Handler {
+// mux is what the socket serves. A vendor's pattern that is malformed or taken
+// makes http.ServeMux panic, which is an error here.
+func (s *Server) mux(routes []Route) (*http.ServeMux, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", ok)
 	mux.HandleFunc("GET /pods", s.pods)
 	mux.HandleFunc("GET /debug/pods", s.debugPods)
 	mux.HandleFunc("GET /debug/pods/{uid}", s.trace)
-	for _, r := range s.routes {
-		mux.Handle(r.Pattern, r.Handler)
+	for _, r := range routes {
+		if err := addRoute(mux, r); err != nil {
+			return nil, err
+		}
 	}
-	return mux
+	return mux, nil
+}
+
+func addRoute(mux *http.ServeMux, r Route) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("server: route %q: %v", r.Pattern, v)
+		}
+	}()
+	mux.Handle(r.Pattern, r.Handler)
+	return nil
 }
 
 // pods serves the pods as the stock kubelet does.
@@ -62,8 +75,10 @@ type PodLine struct {
 	Message string          `json:"message,omitempty"`
 	Ready   string          `json:"ready"` // "2/3"
 	// Restarts is the sum over all containers.
-	Restarts int32    `json:"restarts"`
-	IPs      []string `json:"ips,omitempty"`
+	Restarts int32 `json:"restarts"`
+	// StartTime is when the agent took the pod on; nil before.
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+	IPs       []string     `json:"ips,omitempty"`
 	// Waiting lists "container: Reason" of containers that wait.
 	Waiting []string `json:"waiting,omitempty"`
 }
@@ -81,6 +96,7 @@ func lineOf(view node.PodView) PodLine {
 		UID: view.UID, Namespace: view.Namespace, Name: view.Name, Source: view.Source,
 		Machine: view.Phase.String(), Leaving: view.Leaving,
 		Phase: view.Status.Phase, Reason: view.Status.Reason, Message: view.Status.Message,
+		StartTime: view.Status.StartTime,
 	}
 	ready := 0
 	for _, group := range [][]corev1.ContainerStatus{view.Status.InitContainerStatuses, view.Status.ContainerStatuses} {

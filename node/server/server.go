@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -39,84 +38,97 @@ type Route struct {
 
 // Server serves what one agent shows. Use New.
 type Server struct {
-	cfg    Config
-	agent  Agent
-	routes []Route
-	log    *slog.Logger
+	cfg   Config
+	agent Agent
+	log   *slog.Logger
+	local http.Handler // what the socket serves
 }
 
-// New checks the configuration; nothing listens before Run.
+// stopPatience is how long calls under way may take to end.
+const stopPatience = 2 * time.Second
+
+// New checks the configuration and the routes; nothing listens before Run. A
+// log of nil logs nothing.
 func New(cfg Config, agent Agent, log *slog.Logger, routes ...Route) (*Server, error) {
+	if agent == nil {
+		return nil, errors.New("server: no agent")
+	}
 	if cfg.HealthzAddress != "" {
 		if _, _, err := net.SplitHostPort(cfg.HealthzAddress); err != nil {
-			return nil, fmt.Errorf("server: HealthzAddress: %w", err)
+			return nil, fmt.Errorf("server: HealthzAddress %q: %w", cfg.HealthzAddress, err)
 		}
 	}
 	if cfg.Socket != "" && !filepath.IsAbs(cfg.Socket) {
 		return nil, fmt.Errorf("server: Socket %q: must be an absolute path", cfg.Socket)
 	}
-	return &Server{cfg: cfg, agent: agent, routes: routes, log: log}, nil
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{cfg: cfg, agent: agent, log: log}
+	mux, err := s.mux(routes)
+	s.local = mux
+	return s, err
 }
 
-// Run listens until ctx ends. A port that is taken ends it with an error that
-// names the address.
+// Run listens until ctx ends and returns after the calls under way are over,
+// at most two seconds later. An address that is taken ends it with an error
+// that names the address.
 func (s *Server) Run(ctx context.Context) error {
 	group := tasks.New(ctx)
+	err := s.listen(group)
+	if err == nil {
+		<-group.Context().Done()
+	}
+	group.Stop()
+	return errors.Join(err, group.Wait())
+}
+
+func (s *Server) listen(group *tasks.Group) error {
 	if s.cfg.HealthzAddress != "" {
-		if err := s.listen(group, "tcp", s.cfg.HealthzAddress, s.healthz()); err != nil {
-			return err
+		var lc net.ListenConfig
+		l, err := lc.Listen(group.Context(), "tcp", s.cfg.HealthzAddress)
+		if err != nil {
+			return fmt.Errorf("server: %w", err)
 		}
+		s.serve(group, l, healthz())
 	}
 	if s.cfg.Socket != "" {
-		if err := s.listenSocket(group); err != nil {
-			group.Stop()
-			return errors.Join(err, group.Wait())
+		l, err := listenSocket(group.Context(), s.cfg.Socket)
+		if err != nil {
+			return fmt.Errorf("server: %w", err)
 		}
+		s.serve(group, l, s.local)
 	}
-	<-group.Context().Done()
-	return group.Wait()
+	return nil
 }
 
-// listenSocket takes over the path of an agent that died without removing it;
-// the lock of the root directory keeps two live ones apart.
-func (s *Server) listenSocket(group *tasks.Group) error {
-	if err := os.Remove(s.cfg.Socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("server: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Dir(s.cfg.Socket), 0o750); err != nil {
-		return fmt.Errorf("server: %w", err)
-	}
-	if err := s.listen(group, "unix", s.cfg.Socket, s.local()); err != nil {
-		return err
-	}
-	return os.Chmod(s.cfg.Socket, 0o600)
-}
-
-func (s *Server) listen(group *tasks.Group, network, address string, handler http.Handler) error {
-	var lc net.ListenConfig
-	l, err := lc.Listen(group.Context(), network, address)
-	if err != nil {
-		return fmt.Errorf("server: listen on %s: %w", address, err)
-	}
+// serve answers on l until the group ends.
+func (s *Server) serve(group *tasks.Group, l net.Listener, handler http.Handler) {
+	network := l.Addr().Network()
 	srv := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		BaseContext: func(net.Listener) context.Context { return group.Context() },
+		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 	group.Go("http-"+network, func(context.Context) error {
 		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("server: %s: %w", address, err)
+			return fmt.Errorf("server: %v: %w", l.Addr(), err)
 		}
 		return nil
 	})
 	group.Go("http-stop-"+network, func(ctx context.Context) error {
 		<-ctx.Done()
-		return srv.Close()
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
+		defer cancel()
+		if srv.Shutdown(undo) == nil {
+			return nil
+		}
+		return srv.Close() // whoever still talks was told by the call's context
 	})
-	return nil
 }
 
 // healthz is all that TCP serves: it needs no credentials and says nothing.
-func (s *Server) healthz() http.Handler {
+func healthz() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", ok)
 	return mux

@@ -39,11 +39,23 @@ func (d *decision) containerStatus(c *container) corev1.ContainerStatus {
 	case c.mem.Last != nil:
 		st.State.Terminated = c.mem.Last
 		st.LastTerminationState.Terminated = d.lastEnd(c, c.mem.LastID)
+	case c.mem.Ran && d.heldState(c, &st):
 	default:
 		st.State.Waiting = d.neverRan()
 	}
 	d.addHealth(c, &st)
 	return st
+}
+
+// heldState keeps the state told last of a run that is not to be seen right
+// now while a flight works on it. It reports whether there was one.
+func (d *decision) heldState(c *container, st *corev1.ContainerStatus) bool {
+	old, found := d.oldContainerStatus(c)
+	if !found || old.ContainerID != st.ContainerID {
+		return false
+	}
+	st.State, st.LastTerminationState = old.State, old.LastTerminationState
+	return true
 }
 
 // running is the newest run if it is shown as running. A run in state unknown

@@ -44,7 +44,8 @@ func (d *decision) pullImages() {
 // imageReady says whether the container's image is there for its next start.
 func (d *decision) imageReady(c *container) bool {
 	image, pulled := d.in.Seen.Images[c.name]
-	return pulled && image.Spec == c.spec.Image && !d.busy(KeyImage(c.name)) && !d.repulls(c)
+	pulling := d.busy(KeyImage(c.name)) || d.planned(KeyImage(c.name))
+	return pulled && image.Spec == c.spec.Image && !pulling && !d.repulls(c)
 }
 
 // repulls says that policy Always asks for a pull before this start although

@@ -14,6 +14,8 @@ import (
 
 	"nodekit.dev/internal/fxrun"
 	"nodekit.dev/node"
+	"nodekit.dev/node/server"
+	"nodekit.dev/runtime/runtimefx"
 )
 
 // Agent is one node agent, wired. Its methods are safe for concurrent use.
@@ -23,6 +25,7 @@ type Agent struct {
 	runner *fxrun.Runner
 	graph  fx.DotGraph
 	groups GroupNames
+	routes routes
 
 	mu    sync.Mutex
 	state state
@@ -36,13 +39,9 @@ const (
 	stopped
 )
 
-// GroupNames are the names in the ordered groups, in the order in which they run.
-type GroupNames struct {
-	Sources, Mutators, Admitters, Hooks []string
-}
-
 // New builds the graph and checks it: every part is constructed, none is
 // started, nothing is opened. An error names what is wrong with the options.
+// An agent that is never started needs no Stop.
 func New(opts ...Option) (*Agent, error) {
 	s, err := newSettings(opts)
 	if err != nil {
@@ -57,7 +56,10 @@ func New(opts ...Option) (*Agent, error) {
 	if err := a.app.Err(); err != nil {
 		return nil, readable(err)
 	}
-	return a, guardAll(s.overrides)
+	if err := guard(s.effects); err != nil {
+		return nil, err
+	}
+	return a, nil
 }
 
 // graph is the whole fx.Option of an agent.
@@ -70,6 +72,9 @@ func (s *settings) graph(a *Agent) (fx.Option, error) {
 		}
 		decorators = append(decorators, d)
 	}
+	if replaces[node.Engine](s) { // what the CRI runtime can do says nothing of that one
+		decorators = append(decorators, fx.Decorate(func() runtimefx.Features { return nil }))
+	}
 	return fx.Options(
 		fx.WithLogger(s.eventLogger),
 		fx.RecoverFromPanics(),
@@ -81,7 +86,7 @@ func (s *settings) graph(a *Agent) (fx.Option, error) {
 		fx.Options(s.extra...),
 		fx.Options(s.groups...),
 		fx.Options(decorators...),
-		fx.Populate(&a.node, &a.graph, &a.groups),
+		fx.Populate(&a.node, &a.graph, &a.groups, &a.routes),
 	), nil
 }
 
@@ -108,33 +113,37 @@ func readable(err error) error {
 	return err
 }
 
-// Start starts every part and returns; it does not wait for Ready. An agent is
-// started once: starting again after Stop is an error, make a new one.
+// Start starts every part and returns; it does not wait for Ready. When a part
+// does not start, those before it are stopped again. Ctx bounds the start and
+// nothing else. An agent is started once: starting again after Stop is an
+// error, make a new one.
 func (a *Agent) Start(ctx context.Context) error {
-	if err := a.advance(fresh, started); err != nil {
-		return err
+	if !a.advance(fresh, started) {
+		return errors.New("this agent was started before; make a new one with nodefx.New")
 	}
-	return a.app.Start(ctx)
+	return a.app.Start(fxrun.Detach(ctx))
 }
 
 // Stop stops every part in reverse order and waits for each within its budget,
 // or until ctx ends. Every stop is called, whatever the others do. Containers
-// run on, unless the node's configuration says to drain. A second Stop is fine.
+// run on, unless the node's configuration says to drain. A second Stop, and one
+// of an agent that was not started, does nothing.
 func (a *Agent) Stop(ctx context.Context) error {
-	if err := a.advance(started, stopped); err != nil {
-		return nil //nolint:nilerr // nothing runs
+	if !a.advance(started, stopped) {
+		return nil
 	}
 	return a.app.Stop(fxrun.Detach(ctx))
 }
 
-func (a *Agent) advance(from, to state) error {
+// advance makes the one step that is allowed.
+func (a *Agent) advance(from, to state) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.state != from {
-		return errors.New("this agent was started before; make a new one with nodefx.New")
+		return false
 	}
 	a.state = to
-	return nil
+	return true
 }
 
 // Ready is closed when every source has reported and the runtime was read.
@@ -152,6 +161,9 @@ func (a *Agent) Parts() []string { return a.runner.Names() }
 
 // Groups names the members of the ordered groups, in the order they run.
 func (a *Agent) Groups() GroupNames { return a.groups }
+
+// Routes are what AddHTTPRoute added, by pattern, for the program's server.
+func (a *Agent) Routes() []server.Route { return a.routes }
 
 // Graph is the object graph in DOT. It shows providers, not overrides.
 func (a *Agent) Graph() string { return string(a.graph) }

@@ -3,6 +3,7 @@ package nodefx
 import (
 	"context"
 	"log/slog"
+	"net/http"
 
 	"go.uber.org/fx"
 
@@ -12,7 +13,6 @@ import (
 	"nodekit.dev/node/podspec"
 	"nodekit.dev/node/wire"
 	"nodekit.dev/resources/resourcesfx"
-	"nodekit.dev/runtime/cri"
 	"nodekit.dev/runtime/runtimefx"
 	"nodekit.dev/volume/volumefx"
 )
@@ -25,9 +25,27 @@ func Module() fx.Option {
 		runtimefx.Module(),
 		volumefx.Module(),
 		resourcesfx.Module(),
-		fx.Decorate(wire.Config.Complete),
+		fx.Decorate(complete),
 		fx.Provide(builder, specs, handlerRunner, newNode),
 	)
+}
+
+// complete is asked for before any part is made, so the lock that it adds is
+// the first thing that starts and the last that stops.
+func complete(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config) (wire.Config, error) {
+	cfg, err := cfg.Complete()
+	if err != nil {
+		return cfg, err
+	}
+	var unlock func() error
+	r.Hold(lc, "root-lock",
+		func(context.Context) (err error) {
+			unlock, err = wire.Lock(cfg.RootDir, cfg.NodeName)
+			return err
+		},
+		func(context.Context) error { return unlock() },
+	)
+	return cfg, nil
 }
 
 func builder(cfg wire.Config, features runtimefx.Features) (*podspec.Builder, error) {
@@ -39,8 +57,8 @@ func builder(cfg wire.Config, features runtimefx.Features) (*podspec.Builder, er
 
 func specs(b *podspec.Builder) node.Specs { return b }
 
-func handlerRunner(log *slog.Logger, c *cri.Client) (node.HookRunner, error) {
-	return handlers.New(handlers.Default(), wire.Execer(c), log.With("part", "handlers"))
+func handlerRunner(log *slog.Logger, execer handlers.Execer) (node.HookRunner, error) {
+	return handlers.New(handlers.Default(), execer, log.With("part", "handlers"))
 }
 
 // parts is all that a node calls, collected from the graph.
@@ -56,28 +74,35 @@ type parts struct {
 	Cgroups   node.Cgroups
 	Handlers  node.HookRunner
 
-	Sources     []node.Ordered[node.Source]   `group:"sources"`
-	Mutators    []node.Ordered[node.Mutator]  `group:"mutators"`
-	Admitters   []node.Ordered[node.Admitter] `group:"admitters"`
-	Hooks       []node.Ordered[node.Hook]     `group:"hooks"`
-	StatusSinks []node.StatusSink             `group:"StatusSink"`
-	EventSinks  []node.EventSink              `group:"EventSink"`
+	Sources           []node.Ordered[node.Source]           `group:"sources"`
+	Mutators          []node.Ordered[node.Mutator]          `group:"mutators"`
+	Admitters         []node.Ordered[node.Admitter]         `group:"admitters"`
+	Hooks             []node.Ordered[node.Hook]             `group:"hooks"`
+	SandboxMutators   []node.Ordered[node.SandboxMutator]   `group:"sandboxmutators"`
+	ContainerMutators []node.Ordered[node.ContainerMutator] `group:"containermutators"`
+	StatusMutators    []node.Ordered[node.StatusMutator]    `group:"statusmutators"`
+	StatusSinks       []node.StatusSink                     `group:"statussinks"`
+	EventSinks        []node.EventSink                      `group:"eventsinks"`
+	Routes            []node.Ordered[http.Handler]          `group:"routes"`
 }
 
-// nodeResult is the node, and the names of the groups as they were sorted.
-type nodeResult struct {
+// result is the node, and what an Agent tells about its groups.
+type result struct {
 	fx.Out
 
 	Node   *node.Node
 	Groups GroupNames
+	Routes routes
 }
 
-// newNode is the root of the graph: all seams hang on it.
-func newNode(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, log *slog.Logger, p parts) (nodeResult, error) {
+// newNode is the root of the graph: all seams hang on it. Cfg stands before the
+// parts so that it is complete before any of them is made.
+func newNode(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, log *slog.Logger, p parts) (result, error) {
 	np := node.Parts{
 		Engine: p.Engine, Watcher: p.Watcher, Puller: p.Puller, Mounter: p.Mounter, Specs: p.Specs,
 		Allocator: p.Allocator, Cgroups: p.Cgroups, Handlers: p.Handlers,
 		Sources: p.Sources, Mutators: p.Mutators, Admitters: p.Admitters, Hooks: p.Hooks,
+		SandboxMutators: p.SandboxMutators, ContainerMutators: p.ContainerMutators, StatusMutators: p.StatusMutators,
 		StatusSinks: p.StatusSinks, EventSinks: p.EventSinks, PodDirs: wire.PodDirs(cfg.RootDir), Log: log,
 	}
 	if dir := cfg.Host.LogLinksDir; dir != "" {
@@ -85,45 +110,16 @@ func newNode(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, log *slog.Logger
 	}
 	n, err := node.New(cfg.Node, np)
 	if err != nil {
-		return nodeResult{}, err
+		return result{}, err
 	}
-	lockRoot(lc, cfg)
+	routes, err := sortRoutes(p.Routes)
+	if err != nil {
+		return result{}, err
+	}
+	groups, err := groupNames(np)
+	if err != nil {
+		return result{}, err
+	}
 	r.Run(lc, "node", n.Run)
-	names, err := groupNames(np)
-	return nodeResult{Node: n, Groups: names}, err
-}
-
-// lockRoot holds the root directory from start to stop.
-func lockRoot(lc fx.Lifecycle, cfg wire.Config) {
-	var unlock func() error
-	lc.Append(fx.Hook{
-		OnStart: func(context.Context) (err error) {
-			unlock, err = wire.Lock(cfg.RootDir, cfg.NodeName)
-			return err
-		},
-		OnStop: func(context.Context) error { return unlock() },
-	})
-}
-
-func groupNames(p node.Parts) (names GroupNames, err error) {
-	if names.Mutators, err = sortedNames("mutator", p.Mutators); err != nil {
-		return names, err
-	}
-	if names.Admitters, err = sortedNames("admitter", p.Admitters); err != nil {
-		return names, err
-	}
-	if names.Hooks, err = sortedNames("hook", p.Hooks); err != nil {
-		return names, err
-	}
-	names.Sources, err = sortedNames("source", p.Sources)
-	return names, err
-}
-
-func sortedNames[T any](kind string, members []node.Ordered[T]) ([]string, error) {
-	sorted, err := node.InOrder(kind, members)
-	var names []string
-	for _, m := range sorted {
-		names = append(names, m.Name)
-	}
-	return names, err
+	return result{Node: n, Groups: groups, Routes: routes}, nil
 }

@@ -8,22 +8,23 @@ import (
 
 	"go.uber.org/fx"
 
+	"nodekit.dev/internal/tasks"
 	"nodekit.dev/node"
 )
 
 // Replace makes constructor stand in for the default of seam I, which is one
-// of the interfaces listed by Seams. The constructor may ask for anything in
-// the graph and returns the part, or the part and an error. The default is
-// then neither built nor run.
+// of the interfaces that [Seams] lists. The constructor may ask for anything
+// in the graph and returns the part, or the part and an error. The default is
+// then neither built nor run, unless the constructor asks for I itself: that
+// gives it the default, to put something around it.
 func Replace[I any](constructor any) Option {
 	return func(s *settings) {
 		o, err := s.override(reflect.TypeFor[I]())
-		if err != nil {
-			s.fail(err)
-			return
+		if err == nil {
+			err = checkConstructor(reflect.TypeFor[I](), constructor)
 		}
-		if err := checkConstructor(o.seam, constructor); err != nil {
-			s.fail(err)
+		if err != nil {
+			s.fail(fmt.Errorf("Replace: %w", err))
 			return
 		}
 		if o.replace != nil {
@@ -39,8 +40,11 @@ func Replace[I any](constructor any) Option {
 func Wrap[I any](name string, after []string, fn func(I) I) Option {
 	return func(s *settings) {
 		o, err := s.override(reflect.TypeFor[I]())
+		if err == nil && fn == nil {
+			err = fmt.Errorf("%v: the function is nil", o.seam)
+		}
 		if err != nil {
-			s.fail(err)
+			s.fail(fmt.Errorf("Wrap %q: %w", name, err))
 			return
 		}
 		o.wraps = append(o.wraps, node.Ordered[wrapper]{Name: name, After: after, Value: func(v any) any {
@@ -56,39 +60,35 @@ type override struct {
 	seam    reflect.Type
 	replace any
 	wraps   []node.Ordered[wrapper]
-	used    atomic.Bool
+	effect  *effect
 }
 
-var errorType = reflect.TypeFor[error]() //nolint:gochecknoglobals // a constant that Go can not write as one
-
-func checkConstructor(seam reflect.Type, constructor any) error {
-	t := reflect.TypeOf(constructor)
-	if t == nil || t.Kind() != reflect.Func {
-		return fmt.Errorf("%v: want a constructor function, got %T", seam, constructor)
-	}
-	if t.IsVariadic() {
-		return fmt.Errorf("%v: %s is variadic; fx would skip those parameters, so wrap it in a function that passes them", seam, funcName(constructor))
-	}
-	if t.NumOut() == 0 || t.NumOut() > 2 || (t.NumOut() == 2 && t.Out(1) != errorType) {
-		return fmt.Errorf("%v: %s must return the part, or the part and an error", seam, funcName(constructor))
-	}
-	if !t.Out(0).Implements(seam) {
-		return fmt.Errorf("%v: %s returns %v, which does not implement it: %s", seam, funcName(constructor), t.Out(0), missing(t.Out(0), seam))
-	}
-	return nil
-}
-
-// missing names the first method that keeps t from implementing the seam.
-func missing(t, seam reflect.Type) string {
-	for i := range seam.NumMethod() {
-		want := seam.Method(i)
-		got, ok := t.MethodByName(want.Name)
-		if !ok {
-			return fmt.Sprintf("method %s is missing", want.Name)
+// override returns what is known of an override of seam t so far.
+func (s *settings) override(t reflect.Type) (*override, error) {
+	for _, o := range s.overrides {
+		if o.seam == t {
+			return o, nil
 		}
-		_ = got
 	}
-	return "a method has another signature"
+	for _, known := range seams() {
+		if known == t {
+			o := &override{seam: t, effect: &effect{what: fmt.Sprintf("an override of %v", t)}}
+			s.overrides = append(s.overrides, o)
+			s.effects = append(s.effects, o.effect)
+			return o, nil
+		}
+	}
+	return nil, fmt.Errorf("%v is not a seam; these are: %s", t, seamNames())
+}
+
+// replaces says whether the default of seam I is replaced.
+func replaces[I any](s *settings) bool {
+	for _, o := range s.overrides {
+		if o.seam == reflect.TypeFor[I]() && o.replace != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // decorate turns the override into one fx.Decorate: a function with the
@@ -100,69 +100,52 @@ func (o *override) decorate() (fx.Option, error) {
 		return nil, fmt.Errorf("%v: %w", o.seam, err)
 	}
 	in := []reflect.Type{o.seam}
-	build := func(args []reflect.Value) (reflect.Value, error) { return args[0], nil }
 	if o.replace != nil {
-		in, build = parameters(o.replace), o.construct
+		in = parameters(o.replace)
 	}
-	signature := reflect.FuncOf(in, []reflect.Type{o.seam, errorType}, false)
-	body := func(args []reflect.Value) []reflect.Value {
-		o.used.Store(true)
-		part, err := build(args)
-		if err != nil {
-			return []reflect.Value{reflect.Zero(o.seam), reflect.ValueOf(&err).Elem()}
+	return fx.Decorate(makeFunc(in, o.seam, func(args []reflect.Value) (any, error) {
+		o.effect.happened.Store(true)
+		if o.replace == nil {
+			return wrapped(args[0].Interface(), wraps)
 		}
-		return []reflect.Value{o.wrapped(part, wraps), reflect.Zero(errorType)}
-	}
-	return fx.Decorate(reflect.MakeFunc(signature, body).Interface()), nil
+		part, err := construct(o.replace, args)
+		if err != nil {
+			return nil, err
+		}
+		return wrapped(part, wraps)
+	})), nil
 }
 
-func parameters(fn any) []reflect.Type {
-	t := reflect.TypeOf(fn)
-	in := make([]reflect.Type, t.NumIn())
-	for i := range in {
-		in[i] = t.In(i)
-	}
-	return in
-}
-
-func (o *override) construct(args []reflect.Value) (reflect.Value, error) {
-	out := reflect.ValueOf(o.replace).Call(args)
-	if len(out) == 2 && !out[1].IsNil() {
-		return reflect.Value{}, fmt.Errorf("%s: %w", funcName(o.replace), out[1].Interface().(error))
-	}
-	if k := out[0].Kind(); (k == reflect.Pointer || k == reflect.Interface) && out[0].IsNil() {
-		return reflect.Value{}, fmt.Errorf("%s returned nil", funcName(o.replace))
-	}
-	return out[0], nil
-}
-
-// wrapped applies the wraps, innermost first, and makes the result a value of
-// the seam's interface type.
-func (o *override) wrapped(part reflect.Value, wraps []node.Ordered[wrapper]) reflect.Value {
-	v := reflect.New(o.seam).Elem()
-	v.Set(part)
+// wrapped applies the wraps, innermost first.
+func wrapped(part any, wraps []node.Ordered[wrapper]) (any, error) {
 	for _, w := range wraps {
-		v.Set(reflect.ValueOf(w.Value(v.Interface())))
+		name := fmt.Sprintf("wrap %q", w.Name)
+		err := tasks.Contain(name, func() error {
+			if part = w.Value(part); part == nil || isNil(reflect.ValueOf(part)) {
+				return fmt.Errorf("%s returned nil", name)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, readablePanic(err)
+		}
 	}
-	return v
+	return part, nil
 }
 
-// guard fails an override that had no effect.
-func (o *override) guard() error {
-	if o.used.Load() {
-		return nil
-	}
-	what := "Wrap"
-	if o.replace != nil {
-		what = "Replace"
-	}
-	return fmt.Errorf("%s[%v] had no effect: nothing in this agent asks for that part", what, o.seam)
+// effect remembers whether the graph used what an option said.
+type effect struct {
+	what     string
+	happened atomic.Bool
 }
 
-func guardAll(overrides []*override) error {
+// guard fails options that had no effect, which fx would not mind.
+func guard(effects []*effect) error {
 	var errs []error
-	for _, o := range overrides {
-		errs = append(errs, o.guard())
+	for _, e := range effects {
+		if !e.happened.Load() {
+			errs = append(errs, fmt.Errorf("%s had no effect: nothing in this agent asks for that part", e.what))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -1,11 +1,12 @@
 package nodefx
 
 import (
-	"fmt"
 	"reflect"
 	"strings"
 
 	"nodekit.dev/node"
+	"nodekit.dev/node/handlers"
+	"nodekit.dev/runtime/images"
 )
 
 // seams lists every interface that Replace and Wrap take.
@@ -14,36 +15,24 @@ func seams() []reflect.Type {
 		reflect.TypeFor[node.Engine](),
 		reflect.TypeFor[node.Watcher](),
 		reflect.TypeFor[node.Puller](),
+		reflect.TypeFor[images.PullAuth](),
 		reflect.TypeFor[node.Mounter](),
 		reflect.TypeFor[node.Allocator](),
 		reflect.TypeFor[node.Cgroups](),
 		reflect.TypeFor[node.Specs](),
 		reflect.TypeFor[node.HookRunner](),
+		reflect.TypeFor[handlers.Execer](),
 	}
 }
 
-// seamNames is the list as errors show it.
-func seamNames() string {
+// Seams names every interface that [Replace] and [Wrap] take.
+func Seams() []string {
 	var names []string
 	for _, t := range seams() {
 		names = append(names, t.String())
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
-// override returns what is known of an override of seam t so far.
-func (s *settings) override(t reflect.Type) (*override, error) {
-	for _, o := range s.overrides {
-		if o.seam == t {
-			return o, nil
-		}
-	}
-	for _, known := range seams() {
-		if known == t {
-			o := &override{seam: t}
-			s.overrides = append(s.overrides, o)
-			return o, nil
-		}
-	}
-	return nil, fmt.Errorf("%v is not a seam; these are: %s", t, seamNames())
-}
+// seamNames is the list as errors show it.
+func seamNames() string { return strings.Join(Seams(), ", ") }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 
 	"nodekit.dev/internal/tasks"
 	"nodekit.dev/node"
@@ -16,36 +17,22 @@ import (
 	"nodekit.dev/runtime/logs"
 	"nodekit.dev/runtime/observe"
 	"nodekit.dev/volume"
-	"nodekit.dev/volume/plugins"
 )
 
 // Agent is a node agent, wired by hand. Use New.
 type Agent struct {
 	cfg   Config
 	node  *node.Node
-	parts node.Parts
+	parts Parts
 	runs  []run
 	close []func() error
+	ran   atomic.Bool
 }
 
 // run is one part that lives as long as the agent.
 type run struct {
 	name string
 	fn   func(context.Context) error
-}
-
-// Option changes the parts of an agent.
-type Option func(*node.Parts)
-
-// WithParts sets parts before the defaults are made: a part that is set here
-// is used, and its default is not built. Groups are added to.
-func WithParts(set func(*node.Parts)) Option { return set }
-
-// WithSource adds a source of pods.
-func WithSource(s node.Source) Option {
-	return func(p *node.Parts) {
-		p.Sources = append(p.Sources, node.Ordered[node.Source]{Name: s.Name(), Value: s})
-	}
 }
 
 // New checks the configuration and makes every part that no option gave. It
@@ -55,16 +42,17 @@ func New(cfg Config, opts ...Option) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("agent: %w", err)
 	}
-	a := &Agent{cfg: cfg, parts: node.Parts{Log: cfg.Log}}
+	a := &Agent{cfg: cfg, parts: Parts{Parts: node.Parts{Log: cfg.Log}}}
 	for _, o := range opts {
 		o(&a.parts)
 	}
-	for _, fill := range []func() error{a.runtime, a.volumes, a.resources, a.hooks} {
+	a.hooks()
+	for _, fill := range []func() error{a.runtime, a.volumes, a.resources} {
 		if err := fill(); err != nil {
 			return nil, fmt.Errorf("agent: %w", errors.Join(err, a.closeAll()))
 		}
 	}
-	a.node, err = node.New(cfg.Node, a.parts)
+	a.node, err = node.New(cfg.Node, a.parts.Parts)
 	if err != nil {
 		return nil, fmt.Errorf("agent: %w", errors.Join(err, a.closeAll()))
 	}
@@ -79,8 +67,12 @@ func (a *Agent) Ready() <-chan struct{} { return a.node.Ready() }
 
 // Run locks the root directory, runs every part, and returns after all of them
 // ended: with nil when ctx did, else with what went wrong. Containers run on,
-// unless Config.Node says to drain. An agent runs once.
+// unless Config.Node says to drain. An agent runs once; make a new one to run
+// again.
 func (a *Agent) Run(ctx context.Context) (err error) {
+	if a.ran.Swap(true) {
+		return errors.New("agent: Run was called before; make a new one with wire.New")
+	}
 	defer func() { err = errors.Join(err, a.closeAll()) }()
 	unlock, err := Lock(a.cfg.RootDir, a.cfg.NodeName)
 	if err != nil {
@@ -127,30 +119,18 @@ func (a *Agent) log(part string) *slog.Logger { return a.cfg.Log.With("part", pa
 // runtime makes the CRI client and all that talks to it, if anybody needs it.
 func (a *Agent) runtime() error {
 	p := &a.parts
-	if p.Engine != nil && p.Watcher != nil && p.Puller != nil && p.Handlers != nil {
-		return nil
+	if p.Engine != nil && p.Watcher != nil && p.Puller != nil && (p.Handlers != nil || p.Execer != nil) {
+		return a.handlers()
 	}
 	client, err := cri.New(a.cfg.CRI)
 	if err != nil {
 		return err
 	}
 	a.close = append(a.close, client.Close)
-	if a.cfg.Spec.Features == nil {
-		a.cfg.Spec.Features = Features(client)
+	if p.Execer == nil {
+		p.Execer = Execer(client)
 	}
-	for _, fill := range []func(*cri.Client) error{a.engine, a.watcher, a.puller, a.handlers} {
-		if err := fill(client); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (a *Agent) engine(client *cri.Client) error {
-	if a.parts.Engine == nil {
-		a.parts.Engine = Engine(client)
-	}
-	return nil
+	return errors.Join(a.watcher(client), a.engine(client), a.puller(client), a.handlers())
 }
 
 func (a *Agent) watcher(client *cri.Client) error {
@@ -163,6 +143,18 @@ func (a *Agent) watcher(client *cri.Client) error {
 	}
 	a.parts.Watcher = Watcher(observer)
 	a.runs = append(a.runs, run{"runtime-observe", observer.Run})
+	return nil
+}
+
+// engine also rotates logs, as it is the engine whose containers write them.
+func (a *Agent) engine(client *cri.Client) error {
+	if a.parts.Engine != nil {
+		return nil
+	}
+	a.parts.Engine = Engine(client)
+	if a.cfg.Spec.Features == nil {
+		a.cfg.Spec.Features = Features(client)
+	}
 	rotator, err := logs.NewRotator(a.cfg.Logs, RunningLogs(a.parts.Watcher, a.cfg.PodLogsDir), client)
 	if err != nil {
 		return err
@@ -175,7 +167,11 @@ func (a *Agent) puller(client *cri.Client) error {
 	if a.parts.Puller != nil {
 		return nil
 	}
-	p, err := images.New(a.cfg.Images, client)
+	cfg := a.cfg.Images
+	if a.parts.PullAuth != nil {
+		cfg.Auth = a.parts.PullAuth
+	}
+	p, err := images.New(cfg, client)
 	if err != nil {
 		return err
 	}
@@ -183,11 +179,11 @@ func (a *Agent) puller(client *cri.Client) error {
 	return nil
 }
 
-func (a *Agent) handlers(client *cri.Client) error {
+func (a *Agent) handlers() error {
 	if a.parts.Handlers != nil {
 		return nil
 	}
-	h, err := handlers.New(handlers.Default(), Execer(client), a.log("handlers"))
+	h, err := handlers.New(handlers.Default(), a.parts.Execer, a.log("handlers"))
 	if err != nil {
 		return err
 	}
@@ -211,7 +207,11 @@ func (a *Agent) volumes() error {
 	if a.parts.Mounter != nil {
 		return nil
 	}
-	manager, err := volume.New(a.cfg.Volume, plugins.Default(), a.log("volume"))
+	all, err := VolumePlugins(a.parts.VolumePlugins)
+	if err != nil {
+		return err
+	}
+	manager, err := volume.New(a.cfg.Volume, all, a.log("volume"))
 	if err != nil {
 		return err
 	}
@@ -231,11 +231,10 @@ func (a *Agent) resources() error {
 	return nil
 }
 
-func (a *Agent) hooks() error {
+func (a *Agent) hooks() {
 	if dir := a.cfg.Host.LogLinksDir; dir != "" {
 		a.parts.Hooks = append(a.parts.Hooks, node.Ordered[node.Hook]{
 			Name: "log-links", Value: LogLinks(dir, a.cfg.PodLogsDir),
 		})
 	}
-	return nil
 }

@@ -43,8 +43,11 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Host lists what an agent does to its host. All of it is off in a library and
-// on in cmd/kubelet.
+// Host lists what an agent does to its host beyond the pods themselves. All of
+// it is off in a library and on in cmd/kubelet. What concerns the whole process
+// belongs to its program alone: cmd/kubelet/app sets the oom_score_adj, and
+// nothing below cmd touches umask, resource limits, signals or the working
+// directory.
 type Host struct {
 	// LogLinksDir gets a link per container to its log, named
 	// POD_NAMESPACE_CONTAINER-ID.log; cmd/kubelet uses /var/log/containers.
@@ -98,9 +101,9 @@ func (c Config) validate() error {
 	if c.NodeName == "" {
 		errs = append(errs, errors.New("NodeName: must not be empty"))
 	}
-	for field, dir := range map[string]string{"RootDir": c.RootDir, "PodLogsDir": c.PodLogsDir} {
-		if !filepath.IsAbs(dir) {
-			errs = append(errs, fmt.Errorf("%s: %q must be an absolute path", field, dir))
+	for _, dir := range []struct{ field, path string }{{"RootDir", c.RootDir}, {"PodLogsDir", c.PodLogsDir}} {
+		if !filepath.IsAbs(dir.path) {
+			errs = append(errs, fmt.Errorf("%s: %q must be an absolute path", dir.field, dir.path))
 		}
 	}
 	return errors.Join(errs...)

@@ -4,55 +4,77 @@
 package runtimefx
 
 import (
+	"context"
+
 	"go.uber.org/fx"
 
 	"nodekit.dev/internal/fxrun"
 	"nodekit.dev/node"
 	"nodekit.dev/node/podspec"
 	"nodekit.dev/node/wire"
+	"nodekit.dev/runtime"
 	"nodekit.dev/runtime/cri"
 	"nodekit.dev/runtime/images"
 	"nodekit.dev/runtime/logs"
 	"nodekit.dev/runtime/observe"
 )
 
-// Module provides *cri.Client, node.Engine, node.Watcher, node.Puller and what
-// the runtime can do. Nothing of it is built that nobody asks for. It asks for
-// a wire.Config and a *fxrun.Runner.
+// Module provides *cri.Client, node.Engine, node.Watcher, node.Puller,
+// images.PullAuth, handlers.Execer and what the runtime can do. Nothing of it
+// is built that nobody asks for. It asks for a wire.Config and a
+// *fxrun.Runner.
 func Module() fx.Option {
-	return fx.Provide(client, wire.Engine, watcher, puller, features)
+	return fx.Provide(client, engine, watcher, puller, pullAuth, wire.Execer, features)
 }
 
 func client(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config) (*cri.Client, error) {
 	c, err := cri.New(cfg.CRI)
 	if err == nil {
-		r.Close(lc, "runtime-client", c.Close)
+		r.Hold(lc, "runtime-client", nil, func(context.Context) error { return c.Close() })
 	}
 	return c, err
 }
 
-// watcher also runs log rotation, which lives off what the watcher sees.
 func watcher(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, c *cri.Client) (node.Watcher, error) {
 	o, err := observe.New(cfg.Observe, c)
 	if err != nil {
 		return nil, err
 	}
-	w := wire.Watcher(o)
+	r.Run(lc, "runtime-observe", o.Run)
+	return wire.Watcher(o), nil
+}
+
+// engine also runs log rotation: it is the engine whose containers write logs.
+func engine(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, c *cri.Client, w node.Watcher) (node.Engine, error) {
 	rotator, err := logs.NewRotator(cfg.Logs, wire.RunningLogs(w, cfg.PodLogsDir), c)
 	if err != nil {
 		return nil, err
 	}
-	r.Run(lc, "runtime-observe", o.Run)
 	r.Run(lc, "log-rotation", rotator.Run)
-	return w, nil
+	return wire.Engine(c), nil
 }
 
-func puller(cfg wire.Config, c *cri.Client) (node.Puller, error) {
+func puller(cfg wire.Config, c *cri.Client, auth images.PullAuth) (node.Puller, error) {
+	cfg.Images.Auth = auth
 	p, err := images.New(cfg.Images, c)
 	if err != nil {
 		return nil, err
 	}
 	return wire.Puller(p, c), nil
+}
+
+// pullAuth is what the configuration says, or nobody's.
+func pullAuth(cfg wire.Config) images.PullAuth {
+	if cfg.Images.Auth == nil {
+		return anonymous{}
+	}
+	return cfg.Images.Auth
+}
+
+type anonymous struct{}
+
+func (anonymous) Credentials(context.Context, images.Request) ([]runtime.ImageAuth, error) {
+	return nil, nil
 }
 
 // Features tells what a runtime handler can do.

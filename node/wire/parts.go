@@ -1,0 +1,48 @@
+package wire
+
+import (
+	"nodekit.dev/node"
+	"nodekit.dev/node/handlers"
+	"nodekit.dev/runtime/images"
+	"nodekit.dev/volume"
+	"nodekit.dev/volume/plugins"
+)
+
+// Parts is all that an [Option] may set. A part that is set is used, and its
+// default is not built; groups are added to.
+type Parts struct {
+	node.Parts
+	// PullAuth finds credentials for images; nil: Config.Images.Auth, which is
+	// nil for anonymous pulls.
+	PullAuth images.PullAuth
+	// Execer runs the commands of lifecycle handlers; nil: the CRI runtime.
+	Execer handlers.Execer
+	// VolumePlugins come before the stock ones and so take their volumes.
+	VolumePlugins []node.Ordered[volume.Plugin]
+}
+
+// Option changes the parts of an agent.
+type Option func(*Parts)
+
+// WithParts sets parts before the defaults are made.
+func WithParts(set func(*Parts)) Option { return set }
+
+// WithSource adds a source of pods.
+func WithSource(s node.Source) Option {
+	return func(p *Parts) {
+		p.Sources = append(p.Sources, node.Ordered[node.Source]{Name: s.Name(), Value: s})
+	}
+}
+
+// VolumePlugins are the vendor's in their order, then the stock ones.
+func VolumePlugins(vendor []node.Ordered[volume.Plugin]) ([]volume.Plugin, error) {
+	sorted, err := node.InOrder("volume plugin", vendor)
+	if err != nil {
+		return nil, err
+	}
+	var all []volume.Plugin
+	for _, p := range sorted {
+		all = append(all, p.Value)
+	}
+	return append(all, plugins.Default()...), nil
+}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -8,27 +9,27 @@ import (
 
 	"nodekit.dev/cmd/kubelet/config"
 	"nodekit.dev/node"
-	"nodekit.dev/node/lifecycle"
 	"nodekit.dev/node/nodefx"
 	"nodekit.dev/node/server"
 	"nodekit.dev/node/source"
 	"nodekit.dev/node/wire"
 )
 
-// socketName is the unix socket that nodectl talks to, in the root directory.
-const socketName = "nodekit.sock"
+// SocketName is the unix socket that nodectl talks to, in the root directory.
+const SocketName = "nodekit.sock"
 
 // build makes the agent and the server that shows it.
-func build(o *options, f *flags, loaded *config.Loaded, features config.Features, log *slog.Logger) (*built, error) {
-	kc := &loaded.Kubelet
-	cfg, err := translate(f, kc, features, log)
+func build(ctx context.Context, s settings, log *slog.Logger) (*built, error) {
+	kc := &s.loaded.Kubelet
+	cfg, err := translate(ctx, s, log)
 	if err != nil {
 		return nil, err
 	}
-	opts := []nodefx.Option{nodefx.Config(cfg), nodefx.AddEventSink(eventLog{log})}
-	opts = append(opts, sources(cfg, kc)...)
-	for _, more := range o.agent {
-		extra, err := more(loaded)
+	seen := &events{log: log}
+	opts := []nodefx.Option{nodefx.Config(cfg), nodefx.AddEventSink(seen)}
+	opts = append(opts, sources(cfg, kc, seen)...)
+	for _, more := range s.agent {
+		extra, err := more(s.loaded)
 		if err != nil {
 			return nil, err
 		}
@@ -40,8 +41,8 @@ func build(o *options, f *flags, loaded *config.Loaded, features config.Features
 	}
 	srv, err := server.New(server.Config{
 		HealthzAddress: healthzAddress(kc),
-		Socket:         filepath.Join(cfg.RootDir, socketName),
-	}, agent.Node(), log, routes(agent, o, f, loaded)...)
+		Socket:         filepath.Join(cfg.RootDir, SocketName),
+	}, agent.Node(), log, routes(agent, s, seen)...)
 	if err != nil {
 		return nil, err
 	}
@@ -57,40 +58,28 @@ func healthzAddress(kc *config.KubeletConfiguration) string {
 }
 
 // sources are the places that name static pods.
-func sources(cfg wire.Config, kc *config.KubeletConfiguration) []nodefx.Option {
+func sources(cfg wire.Config, kc *config.KubeletConfiguration, seen *events) []nodefx.Option {
+	common := func(w node.Watcher) source.Config {
+		return source.Config{
+			NodeName: cfg.NodeName, Adopter: source.AdoptFrom(w.List), Log: cfg.Log,
+			Observer: source.Observer{Problem: seen.problem},
+		}
+	}
 	var opts []nodefx.Option
 	if kc.StaticPodPath != "" {
 		opts = append(opts, nodefx.AddSource("file", func(w node.Watcher) (*source.Dir, error) {
 			return source.NewDir(source.DirConfig{
-				Config: sourceConfig(cfg, w), Path: kc.StaticPodPath, Period: kc.FileCheckFrequency.Duration,
+				Config: common(w), Path: kc.StaticPodPath, Period: kc.FileCheckFrequency.Duration,
 			})
 		}))
 	}
 	if kc.StaticPodURL != "" {
 		opts = append(opts, nodefx.AddSource("http", func(w node.Watcher) (*source.HTTP, error) {
 			return source.NewHTTP(source.HTTPConfig{
-				Config: sourceConfig(cfg, w), URL: kc.StaticPodURL,
+				Config: common(w), URL: kc.StaticPodURL,
 				Header: kc.StaticPodURLHeader, Period: kc.HTTPCheckFrequency.Duration,
 			})
 		}))
 	}
 	return opts
 }
-
-func sourceConfig(cfg wire.Config, w node.Watcher) source.Config {
-	return source.Config{NodeName: cfg.NodeName, Adopter: source.AdoptFrom(w.List), Log: cfg.Log}
-}
-
-// eventLog writes the events of pods to the log, as there is no API server to
-// take them.
-type eventLog struct{ log *slog.Logger }
-
-func (e eventLog) PodEvent(ev node.PodEvent) {
-	level := slog.LevelInfo
-	if ev.Type == lifecycle.EventWarning {
-		level = slog.LevelWarn
-	}
-	e.log.Log(nil, level, "Event occurred", "pod", ev.Namespace+"/"+ev.Name, "uid", ev.UID, //nolint:staticcheck // slog takes no context here
-		"type", string(ev.Type), "reason", ev.Reason, "message", ev.Message, "container", ev.Container)
-}
-

@@ -17,34 +17,35 @@ func Main(args []string, opts ...Option) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal has its default effect
-	sink := newLogSink(os.Stderr)
-	defer sink.Flush()
-	return Run(ctx, args, os.Stdout, sink, opts...)
+	return Run(ctx, args, os.Stdout, os.Stderr, opts...)
 }
 
 // Run is Main without the process: it ends when ctx does, writes help and
-// version to stdout and logs to stderr.
+// version to stdout and logs to stderr. Log lines are buffered for at most the
+// configured logging.flushFrequency; all are written when Run returns or panics.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer, opts ...Option) int {
+	sink := newLogSink(stderr)
+	defer sink.Flush()
 	f := &flags{}
-	cmd := newCommand(newOptions(opts), f, stdout, stderr)
+	cmd := newCommand(newOptions(opts), f, stdout, sink)
 	cmd.SetArgs(args)
 	if err := cmd.ExecuteContext(ctx); err != nil {
-		report(stderr, f.logFormat, err)
+		report(sink, f.logFormat, err)
 		return 1
 	}
 	return 0
 }
 
 // newCommand builds the cobra command.
-func newCommand(o *options, f *flags, stdout, stderr io.Writer) *cobra.Command {
-	themes := append(f.themes(), theme{title: "Vendor", set: o.flags})
+func newCommand(o *options, f *flags, stdout io.Writer, sink *logSink) *cobra.Command {
+	themes := append(f.themes(), theme{title: "Vendor", set: o.vendorFlags})
 	cmd := &cobra.Command{
 		Use:           o.name,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("unknown command %+s", args[0])
+				return fmt.Errorf("unknown command %s", args[0])
 			}
 			return nil
 		},
@@ -53,12 +54,12 @@ func newCommand(o *options, f *flags, stdout, stderr io.Writer) *cobra.Command {
 				_, err := fmt.Fprintln(stdout, "Kubernetes", o.version)
 				return err
 			}
-			warnDeprecated(cmd.Flags(), stderr)
-			return run(cmd.Context(), o, f, cmd.Flags(), stderr)
+			warnDeprecated(cmd.Flags(), sink)
+			return run(cmd.Context(), o, f, cmd.Flags(), sink)
 		},
 	}
 	cmd.SetOut(stdout)
-	cmd.SetErr(stderr)
+	cmd.SetErr(sink)
 	for _, t := range themes {
 		cmd.Flags().AddFlagSet(t.set)
 	}
@@ -66,6 +67,6 @@ func newCommand(o *options, f *flags, stdout, stderr io.Writer) *cobra.Command {
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return fmt.Errorf("failed to parse kubelet flag: %w", err)
 	})
-	cmd.SetHelpFunc(func(*cobra.Command, []string) { usage(stdout, themes) })
+	cmd.SetHelpFunc(func(*cobra.Command, []string) { usage(stdout, o, themes) })
 	return cmd
 }

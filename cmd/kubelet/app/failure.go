@@ -3,18 +3,25 @@ package app
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
+
+	"github.com/spf13/pflag"
 
 	"nodekit.dev/cmd/kubelet/config"
 )
 
 // report prints why the command failed: the stock kubelet's line first, so
 // that what watches for it finds it, then what to do where we know it.
-func report(w io.Writer, format string, err error) {
-	newLogger(w, format, 0).Error("command failed", "err", err)
-	if hint := hintOf(err); hint != "" {
-		fmt.Fprintln(w, hint)
+func report(sink *logSink, format string, err error) {
+	log := newLogger(sink, format, 0)
+	log.Error("command failed", "err", err)
+	hint := hintOf(err)
+	switch {
+	case hint == "":
+	case format == formatJSON:
+		log.Error("what to do", "hint", hint)
+	default:
+		fmt.Fprintln(sink, hint)
 	}
 }
 
@@ -24,8 +31,9 @@ func hintOf(err error) string {
 	if errors.As(err, &h) {
 		return h.Hint()
 	}
-	if _, name, ok := strings.Cut(err.Error(), "unknown flag: --"); ok {
-		return flagHint(strings.ReplaceAll(name, "_", "-"))
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+		return flagHint(strings.ReplaceAll(unknown.GetSpecifiedName(), "_", "-"))
 	}
 	return ""
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2/textlogger"
+
+	"nodekit.dev/internal/tasks"
 )
 
 // Log formats of the stock kubelet.
@@ -23,15 +25,39 @@ const (
 
 // newLogger makes a logger in the stock kubelet's text (klog) or JSON format.
 // Verbosity n lets through what klog calls V(n); slog's Debug is V(4).
-func newLogger(w io.Writer, format string, verbosity int) *slog.Logger {
+func newLogger(sink *logSink, format string, verbosity int) *slog.Logger {
+	var handler slog.Handler
 	if format == formatJSON {
-		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{
+		handler = slog.NewJSONHandler(sink, &slog.HandlerOptions{
 			AddSource: true, Level: slog.Level(-verbosity), ReplaceAttr: stockJSON,
-		}))
+		})
+	} else {
+		klog := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(sink), textlogger.Verbosity(verbosity)))
+		handler = logr.ToSlogHandler(klog)
 	}
-	klog := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(w), textlogger.Verbosity(verbosity)))
-	return slog.New(logr.ToSlogHandler(klog))
+	return slog.New(prompt{handler, sink})
 }
+
+// prompt flushes behind warnings and errors: nobody should wait for them, and
+// a crash should not take them away.
+type prompt struct {
+	slog.Handler
+	sink *logSink
+}
+
+func (p prompt) Handle(ctx context.Context, r slog.Record) error {
+	err := p.Handler.Handle(ctx, r)
+	if r.Level >= slog.LevelWarn {
+		p.sink.Flush()
+	}
+	return err
+}
+
+func (p prompt) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return prompt{p.Handler.WithAttrs(attrs), p.sink}
+}
+
+func (p prompt) WithGroup(name string) slog.Handler { return prompt{p.Handler.WithGroup(name), p.sink} }
 
 // stockJSON renames slog's own keys to those of the stock JSON format: ts in
 // milliseconds, caller as file:line, v for info lines.
@@ -68,8 +94,8 @@ func trimCaller(path string) string {
 	return path
 }
 
-// logSink buffers log lines and hands them on at least every flushEvery, and
-// at once when flushed. Safe for concurrent use.
+// logSink buffers log lines and hands them on when flushed. Safe for
+// concurrent use.
 type logSink struct {
 	mu  sync.Mutex
 	buf *bufio.Writer
@@ -90,24 +116,34 @@ func (s *logSink) Flush() {
 	_ = s.buf.Flush() // standard error is gone: there is nobody to tell
 }
 
-// flushEvery keeps a quiet log from lagging; it returns when ctx ends.
-func (s *logSink) flushEvery(ctx context.Context, period time.Duration) error {
-	ticker := time.NewTicker(period)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			s.Flush()
-			return nil
-		case <-ticker.C:
-			s.Flush()
+// minFlush keeps a period of nothing from being a busy loop.
+const minFlush = 10 * time.Millisecond
+
+// keepFlushing keeps a quiet log from lagging by more than period, until stop
+// is called; the lines of a stop under way count too.
+func (s *logSink) keepFlushing(ctx context.Context, period time.Duration) (stop func()) {
+	group := tasks.New(context.WithoutCancel(ctx))
+	group.Go("log-flush", func(ctx context.Context) error {
+		ticker := time.NewTicker(max(period, minFlush))
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-ticker.C:
+				s.Flush()
+			}
 		}
+	})
+	return func() {
+		group.Stop()
+		_ = group.Wait() // flushing does not fail
 	}
 }
 
 // warnIfNotRoot says what the stock kubelet says, and goes on like it.
 func warnIfNotRoot(log *slog.Logger) {
 	if uid := os.Geteuid(); runtime.GOOS == "linux" && uid != 0 {
-		log.Error("Kubelet needs to run as uid `0`. It is being run as " + strconv.Itoa(uid))
+		log.Error("Kubelet needs to run as uid `0`", "uid", uid)
 	}
 }

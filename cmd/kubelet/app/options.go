@@ -11,16 +11,16 @@ import (
 type Option func(*options)
 
 type options struct {
-	name    string
-	version string
-	flags   *pflag.FlagSet
-	kinds   []config.Kind
-	gates   []config.Gate
-	agent   []func(*config.Loaded) ([]nodefx.Option, error)
+	name        string
+	version     string
+	vendorFlags *pflag.FlagSet
+	kinds       []config.Kind
+	gates       []config.Gate
+	agent       []func(*config.Loaded) ([]nodefx.Option, error)
 }
 
 func newOptions(opts []Option) *options {
-	o := &options{name: "kubelet", version: Version(), flags: pflag.NewFlagSet("vendor", pflag.ContinueOnError)}
+	o := &options{name: "kubelet", version: Version(), vendorFlags: pflag.NewFlagSet("vendor", pflag.ContinueOnError)}
 	for _, set := range opts {
 		set(o)
 	}
@@ -35,7 +35,7 @@ func Named(name, version string) Option {
 
 // AddFlags adds flags of the vendor's own; --help and /flagz show them.
 func AddFlags(add func(*pflag.FlagSet)) Option {
-	return func(o *options) { add(o.flags) }
+	return func(o *options) { add(o.vendorFlags) }
 }
 
 // AddKind adds a configuration kind that may stand in the --config file or a

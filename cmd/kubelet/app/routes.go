@@ -11,14 +11,16 @@ import (
 	"nodekit.dev/node/server"
 )
 
-// routes are what nodectl and operators ask the socket for.
-func routes(agent *nodefx.Agent, o *options, f *flags, loaded *config.Loaded) []server.Route {
+// routes are what nodectl and operators ask the socket for, beside what
+// package server shows.
+func routes(agent *nodefx.Agent, s settings, seen *events) []server.Route {
 	return []server.Route{
 		show("GET /debug/parts", func() any { return agent.Parts() }),
 		show("GET /debug/hooks", func() any { return agent.Groups() }),
+		show("GET /debug/events", func() any { return seen.list() }),
 		{Pattern: "GET /debug/graph", Handler: text(agent.Graph)},
-		show("GET /configz", func() any { return configz(loaded) }),
-		show("GET /flagz", func() any { return flagz(o, f) }),
+		show("GET /configz", func() any { return configz(s) }),
+		show("GET /flagz", func() any { return flagz(s) }),
 		{Pattern: "GET /debug/pprof/", Handler: http.HandlerFunc(pprof.Index)},
 		{Pattern: "GET /debug/pprof/profile", Handler: http.HandlerFunc(pprof.Profile)},
 		{Pattern: "GET /debug/pprof/symbol", Handler: http.HandlerFunc(pprof.Symbol)},
@@ -40,15 +42,30 @@ func text(what func() string) http.Handler {
 	})
 }
 
-// configz is the configuration in effect, with the vendor's documents.
-func configz(loaded *config.Loaded) map[string]any {
-	return map[string]any{"kubeletconfig": loaded.Kubelet, "vendor": loaded.Vendor()}
+// configz is the configuration in effect, with the vendor's documents and the
+// values of all feature gates.
+func configz(s settings) map[string]any {
+	return map[string]any{
+		"kubeletconfig": masked(s.loaded.Kubelet),
+		"vendor":        s.loaded.Vendor(),
+		"featuregates":  s.features.All(),
+	}
+}
+
+// masked hides the headers of the manifest URL, which may hold a password.
+func masked(kc config.KubeletConfiguration) config.KubeletConfiguration {
+	header := map[string][]string{}
+	for name := range kc.StaticPodURLHeader {
+		header[name] = []string{"<masked>"}
+	}
+	kc.StaticPodURLHeader = header
+	return kc
 }
 
 // flagz is every flag with its value.
-func flagz(o *options, f *flags) map[string]string {
+func flagz(s settings) map[string]string {
 	out := map[string]string{}
-	for _, t := range append(f.values(), theme{set: o.flags}) {
+	for _, t := range append(s.flags.declared, theme{set: s.vendorFlags}) {
 		t.set.VisitAll(func(flag *pflag.Flag) { out[flag.Name] = flag.Value.String() })
 	}
 	return out

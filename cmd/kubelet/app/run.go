@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"time"
 
@@ -18,71 +17,80 @@ import (
 // stopTimeout bounds a clean stop; containers run on.
 const stopTimeout = 30 * time.Second
 
+// settings are the flags and files of one start, read and found valid.
+type settings struct {
+	*options
+	flags    *flags
+	loaded   *config.Loaded
+	features config.Features
+}
+
 // run is the life of the kubelet: read, check, build, start, wait, stop.
-func run(ctx context.Context, o *options, f *flags, set *pflag.FlagSet, stderr io.Writer) error {
-	loaded, features, err := load(o, f, set)
+func run(ctx context.Context, o *options, f *flags, set *pflag.FlagSet, sink *logSink) error {
+	s, err := load(o, f, set)
 	if err != nil {
 		return err
 	}
-	kc := &loaded.Kubelet
-	f.logFormat = kc.Logging.Format
-	log := newLogger(stderr, kc.Logging.Format, int(kc.Logging.Verbosity))
+	logging := s.loaded.Kubelet.Logging
+	f.logFormat = logging.Format
+	log := newLogger(sink, logging.Format, int(logging.Verbosity))
+	stopFlush := sink.keepFlushing(ctx, logging.FlushFrequency.Duration.Duration)
+	defer stopFlush()
 	warnIfNotRoot(log)
-	warnAbout(log, loaded, features)
-	if err := checkHost(kc, log); err != nil {
-		return fmt.Errorf("failed to run Kubelet: %w", err)
-	}
-	agent, err := build(o, f, loaded, features, log)
-	if err != nil {
-		return fmt.Errorf("failed to run Kubelet: %w", err)
-	}
-	if err := live(ctx, agent, log, stderr, kc.Logging.FlushFrequency.Duration.Duration); err != nil {
+	warnAbout(log, s)
+	if err := runAgent(ctx, s, log); err != nil {
 		return fmt.Errorf("failed to run Kubelet: %w", err)
 	}
 	return nil
 }
 
+func runAgent(ctx context.Context, s settings, log *slog.Logger) error {
+	if err := checkHost(&s.loaded.Kubelet, log); err != nil {
+		return err
+	}
+	agent, err := build(ctx, s, log)
+	if err != nil {
+		return err
+	}
+	return live(ctx, agent, log.With("version", s.version))
+}
+
 // load reads all layers and validates what they add up to.
-func load(o *options, f *flags, set *pflag.FlagSet) (*config.Loaded, config.Features, error) {
-	var features config.Features
+func load(o *options, f *flags, set *pflag.FlagSet) (settings, error) {
+	s := settings{options: o, flags: f}
 	override, err := f.override(set)
 	if err != nil {
-		return nil, features, err
+		return s, err
 	}
-	loaded, err := config.NewLoader(o.kinds...).Load(config.Files{
+	s.loaded, err = config.NewLoader(o.kinds...).Load(config.Files{
 		Main: f.configFile, DropInDir: f.configDir, Strict: f.configStrict, Override: override,
 	})
 	if err != nil {
-		return nil, features, err
+		return s, err
 	}
-	gates, err := config.StockGates()
+	gates, err := knownGates(o)
 	if err != nil {
-		return nil, features, err
+		return s, err
 	}
-	for _, g := range o.gates {
-		if err := gates.AddGate(g); err != nil {
-			return nil, features, err
-		}
-	}
-	features, err = gates.Resolve(loaded.Kubelet.FeatureGates)
+	s.features, err = gates.Resolve(s.loaded.Kubelet.FeatureGates)
 	if err != nil {
-		return nil, features, fmt.Errorf("failed to set feature gates from initial flags-based config: %w", err)
+		return s, fmt.Errorf("failed to set feature gates from initial flags-based config: %w", err)
 	}
-	if err := config.Validate(&loaded.Kubelet, features); err != nil {
-		return nil, features, fmt.Errorf("failed to validate kubelet configuration, error: %w", err)
+	if err := config.Validate(&s.loaded.Kubelet, s.features); err != nil {
+		return s, fmt.Errorf("failed to validate kubelet configuration, error: %w", err)
 	}
-	return loaded, features, nil
+	return s, nil
 }
 
 // warnAbout says what was read but has no effect.
-func warnAbout(log *slog.Logger, loaded *config.Loaded, features config.Features) {
-	for _, p := range loaded.Problems {
+func warnAbout(log *slog.Logger, s settings) {
+	for _, p := range s.loaded.Problems {
 		log.Warn("Using lenient decoding as strict decoding failed", "file", p.File, "line", p.Line, "err", p.Error())
 	}
-	for _, w := range features.Warnings {
-		log.Warn(w)
+	for _, w := range s.features.Warnings {
+		log.Warn("feature gate has no effect", "reason", w)
 	}
-	if fields := loaded.NotActedOn(); len(fields) > 0 {
+	if fields := s.loaded.NotActedOn(); len(fields) > 0 {
 		log.Warn("these configuration fields are accepted but have no effect yet", "fields", fields)
 	}
 }
@@ -94,30 +102,33 @@ type built struct {
 }
 
 // live starts the agent and waits for the end of ctx or of a part.
-func live(ctx context.Context, agent *built, log *slog.Logger, stderr io.Writer, flush time.Duration) (err error) {
-	group := tasks.New(ctx)
-	if sink, ok := stderr.(*logSink); ok {
-		group.Go("log-flush", func(ctx context.Context) error { return sink.flushEvery(ctx, flush) })
-	}
-	defer func() {
-		group.Stop()
-		err = errors.Join(err, group.Wait())
-	}()
+func live(ctx context.Context, agent *built, log *slog.Logger) error {
 	if err := agent.Start(ctx); err != nil {
 		return errors.Join(err, stop(ctx, agent))
 	}
+	group := tasks.New(ctx)
 	group.Go("server", agent.serve)
-	log.Info("Started kubelet", "version", Version())
-	select {
-	case <-group.Context().Done():
-		err = context.Cause(group.Context())
-		if ctx.Err() != nil {
-			err = nil
-		}
-	case err = <-agent.Done():
-	}
+	log.Info("Started kubelet")
+	err := wait(group.Context(), agent, log)
 	log.Info("Stopping kubelet; containers run on")
-	return errors.Join(err, stop(ctx, agent))
+	group.Stop()
+	return errors.Join(err, group.Wait(), stop(ctx, agent))
+}
+
+// wait returns when ctx ends or a part of the agent does.
+func wait(ctx context.Context, agent *built, log *slog.Logger) error {
+	ready := agent.Ready()
+	for {
+		select {
+		case <-ready:
+			log.Info("Node is ready: the runtime was read and every source has reported")
+			ready = nil
+		case err := <-agent.Done():
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 func stop(ctx context.Context, agent *built) error {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -11,18 +12,20 @@ import (
 	"nodekit.dev/cmd/kubelet/config"
 	"nodekit.dev/node/wire"
 	"nodekit.dev/resources"
+	"nodekit.dev/runtime"
 )
 
 // translate turns the configuration into plain fields of each part. No part
 // knows a gate or a KubeletConfiguration.
-func translate(f *flags, kc *config.KubeletConfiguration, features config.Features, log *slog.Logger) (wire.Config, error) {
+func translate(ctx context.Context, s settings, log *slog.Logger) (wire.Config, error) {
+	f, kc, features := s.flags, &s.loaded.Kubelet, s.features
 	cfg := wire.Default()
 	cfg.Log = log
 	var err error
 	if cfg.NodeName, err = nodeName(f.hostname); err != nil {
 		return cfg, err
 	}
-	if cfg.NodeIPs, err = nodeIPs(f.nodeIP); err != nil {
+	if cfg.NodeIPs, err = nodeIPs(ctx, f.nodeIP); err != nil {
 		return cfg, err
 	}
 	if cfg.RootDir, err = filepath.Abs(f.rootDir); err != nil {
@@ -30,7 +33,7 @@ func translate(f *flags, kc *config.KubeletConfiguration, features config.Featur
 	}
 	cfg.PodLogsDir = filepath.Clean(kc.PodLogsDir)
 	cfg.Host = wire.Host{
-		LogLinksDir: logLinksDir(cfg.PodLogsDir), Hosts: true, PodCgroups: *kc.CgroupsPerQOS, ResolvConf: "/etc/resolv.conf",
+		LogLinksDir: logLinksDir(cfg.PodLogsDir), Hosts: true, PodCgroups: *kc.CgroupsPerQOS, ResolvConf: *kc.ResolverConfig,
 	}
 	runtimeConfig(&cfg, kc, features)
 	ruleConfig(&cfg, kc, features)
@@ -75,12 +78,21 @@ func ruleConfig(cfg *wire.Config, kc *config.KubeletConfiguration, features conf
 func specConfig(cfg *wire.Config, kc *config.KubeletConfiguration) {
 	cfg.Spec.ClusterDNS = kc.ClusterDNS
 	cfg.Spec.ClusterDomain = kc.ClusterDomain
+	if *kc.ResolverConfig == "" {
+		cfg.Spec.HostDNS = noLookups
+	}
 	cfg.Spec.SeccompDefault = *kc.SeccompDefault
 	cfg.Spec.AllowedUnsafeSysctls = kc.AllowedUnsafeSysctls
 	cfg.Spec.Cgroups = resources.CgroupNames{
 		Driver: resources.CgroupDriver(kc.CgroupDriver), Root: cgroupRoot(kc.CgroupRoot),
 	}
 	cfg.Spec.CPUQuota = resources.CPUQuota{Enforce: *kc.CPUCFSQuota, Period: kc.CPUCFSQuotaPeriod.Duration}
+}
+
+// noLookups is what pods with the node's DNS get when resolvConf is empty: names
+// are looked for where nobody answers, as with the stock kubelet.
+func noLookups() (runtime.DNSConfig, error) {
+	return runtime.DNSConfig{Servers: []string{"127.0.0.1"}, Searches: []string{"."}}, nil
 }
 
 // cgroupRoot makes "agents/one" and "/agents/one/" the same; "/" is the root.

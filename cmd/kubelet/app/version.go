@@ -1,23 +1,33 @@
 package app
 
-import "runtime/debug"
+import (
+	"runtime/debug"
+	"strings"
+)
 
-// kubernetesMinor is the Kubernetes release whose behaviour this is.
-const kubernetesMinor = "v1.37"
+// kubernetesVersion is the Kubernetes release whose behaviour this is.
+const kubernetesVersion = "v1.37.2"
 
-// Version is the module's version, or the commit it was built from.
+// Version is that of the Kubernetes release whose behaviour this is, with the
+// version of this module behind it, such as "v1.37.2+nodekit.0.37.0". It is a
+// semantic version, as tools that ask a kubelet for its version want one.
 func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return kubernetesMinor
+	own := "devel"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		own = ownVersion(info)
 	}
+	return kubernetesVersion + "+nodekit." + own
+}
+
+// ownVersion is the version of the module, or the commit it was built from.
+func ownVersion(info *debug.BuildInfo) string {
 	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
+		return strings.ReplaceAll(strings.TrimPrefix(v, "v"), "+", "-") // one plus is all that semver allows
 	}
 	for _, s := range info.Settings {
 		if s.Key == "vcs.revision" {
-			return kubernetesMinor + "+" + s.Value[:min(12, len(s.Value))]
+			return s.Value[:min(12, len(s.Value))]
 		}
 	}
-	return kubernetesMinor + "+unreleased"
+	return "devel"
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,43 @@ func TestProblemsNameFileLineAndNearestField(t *testing.T) {
 
 type widget struct {
 	Colour string `json:"colour"`
+}
+
+func TestRelativeStaticPodPath(t *testing.T) {
+	dir := t.TempDir()
+	main := write(t, dir, "k.yaml", header+"staticPodPath: pods\n")
+	write(t, dir, "d/10.conf", header+"staticPodPath: more/../manifests\n")
+	for _, row := range []struct{ dropIns, want string }{{"", "pods"}, {filepath.Join(dir, "d"), "d/manifests"}} {
+		loaded, err := NewLoader().Load(Files{Main: main, DropInDir: row.dropIns})
+		if err != nil || loaded.Kubelet.StaticPodPath != filepath.Join(dir, row.want) {
+			t.Errorf("%q: %v, %v; want %s below %s", row.dropIns, loaded, err, row.want, dir)
+		}
+	}
+}
+
+func TestNotActedOnNamesPaths(t *testing.T) {
+	text := "logging: {format: json, vmodule: [], options: {json: {splitStream: true}}}\nevictionHard: {memory.available: 1Gi}\ncrashLoopBackOff: {maxContainerRestartPeriod: 9s}\nlogin: 3\n"
+	loaded, err := NewLoader().Load(Files{Main: write(t, t.TempDir(), "k.yaml", header+text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(loaded.NotActedOn(), " "); got != "evictionHard logging.options logging.vmodule" {
+		t.Errorf("not acted on: %q", got)
+	}
+}
+
+// Every listed path must be a field, or the list says nothing.
+func TestActedOnFieldsExist(t *testing.T) {
+	for _, path := range ActedOn() {
+		typ := reflect.TypeFor[KubeletConfiguration]()
+		for part := range strings.SplitSeq(path, ".") {
+			next, ok := jsonFields(typ)[part]
+			if !ok {
+				t.Fatalf("%s: %v has no field %q", path, typ, part)
+			}
+			typ = next
+		}
+	}
 }
 
 func TestVendorKind(t *testing.T) {

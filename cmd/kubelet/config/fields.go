@@ -9,6 +9,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// unknownField is what is wrong with most problems.
+const unknownField = "unknown field"
+
 // Problem is one field of one file that is not as it should be.
 type Problem struct {
 	File  string
@@ -93,7 +96,7 @@ func (w *walker) entry(key, value *yaml.Node, t reflect.Type, field, parent stri
 		if near != "" {
 			near = join(parent, near)
 		}
-		w.report(key, field, "unknown field", near)
+		w.report(key, field, unknownField, near)
 	}
 }
 

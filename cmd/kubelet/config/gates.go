@@ -3,6 +3,7 @@ package config
 import (
 	_ "embed"
 	"fmt"
+	"maps"
 	"sort"
 	"strconv"
 	"strings"
@@ -79,6 +80,9 @@ type Features struct {
 
 // Enabled says whether a gate is on; unknown gates are off.
 func (f Features) Enabled(name string) bool { return f.on[name] }
+
+// All are the values of all gates.
+func (f Features) All() map[string]bool { return maps.Clone(f.on) }
 
 // SetTo says what the user set a gate to; set is false where nothing was said.
 func (f Features) SetTo(name string) (value, set bool) {

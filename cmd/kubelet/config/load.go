@@ -63,8 +63,8 @@ func NewLoader(kinds ...Kind) *Loader { return &Loader{kinds: kinds} }
 type Loaded struct {
 	// Kubelet is complete: defaults, files and overrides merged.
 	Kubelet KubeletConfiguration
-	// Set holds the top-level fields that a file or an override set.
-	Set map[string]bool
+	// Set holds what files and overrides set, in the shape of the JSON document.
+	Set map[string]any
 	// Problems are unknown and duplicate fields, in the order of reading.
 	Problems []Problem
 	vendor   map[reflect.Type]any
@@ -95,26 +95,22 @@ func (l *Loader) Load(files Files) (*Loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Loaded{Set: map[string]bool{}, vendor: map[reflect.Type]any{}}
-	user := map[string]any{}
+	out := &Loaded{Set: map[string]any{}, vendor: map[reflect.Type]any{}}
 	for _, doc := range docs {
-		if err := l.take(doc, user, out); err != nil {
+		if err := l.take(doc, out); err != nil {
 			return nil, err
 		}
 	}
 	if err := out.refuse(files.Strict); err != nil {
 		return nil, err
 	}
-	merge(user, files.Override)
-	for field := range user {
-		out.Set[field] = true
-	}
-	out.Kubelet, err = decodeKubelet(user)
+	merge(out.Set, files.Override)
+	out.Kubelet, err = decodeKubelet(out.Set)
 	return out, err
 }
 
-// take merges one document into the user's layer, or decodes a vendor's kind.
-func (l *Loader) take(doc document, user map[string]any, out *Loaded) error {
+// take merges one document into what is set, or decodes a vendor's kind.
+func (l *Loader) take(doc document, out *Loaded) error {
 	if doc.apiVersion == kubeletAPIVersion && doc.kind == kubeletKind {
 		out.Problems = append(out.Problems, checkFields(doc, reflect.TypeFor[KubeletConfiguration]())...)
 		v, err := plain(doc.root)
@@ -128,7 +124,8 @@ func (l *Loader) take(doc document, user map[string]any, out *Loaded) error {
 		if _, err := decodeKubelet(m); err != nil {
 			return fmt.Errorf("failed to load kubelet config file %s: %w", doc.file, err)
 		}
-		merge(user, m)
+		resolvePaths(m, doc.file)
+		merge(out.Set, m)
 		return nil
 	}
 	for _, k := range l.kinds {
@@ -137,6 +134,15 @@ func (l *Loader) take(doc document, user map[string]any, out *Loaded) error {
 		}
 	}
 	return fmt.Errorf("%s:%d: no kind %q is registered for version %q; known: %s", doc.file, doc.root.Line, doc.kind, doc.apiVersion, l.known())
+}
+
+// resolvePaths makes staticPodPath, when it is relative, start at the folder of
+// the file that it stands in, as in the stock kubelet.
+func resolvePaths(m map[string]any, file string) {
+	path, isString := m["staticPodPath"].(string)
+	if isString && path != "" && !filepath.IsAbs(path) {
+		m["staticPodPath"] = filepath.Join(filepath.Dir(file), path)
+	}
 }
 
 func (l *Loader) known() string {
@@ -218,6 +224,10 @@ func readAll(files Files) ([]document, error) {
 }
 
 func readFile(name string) ([]document, error) {
+	name, err := filepath.Abs(name)
+	if err != nil {
+		return nil, err
+	}
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err

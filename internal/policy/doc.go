@@ -7,4 +7,5 @@
 // with its reason; an exception that nothing needs any more fails as well.
 //
 //	go test ./internal/policy -run TestBudgets -update   # after a look at what grew
+//	make api                                             # writes docs/api.txt anew; read its diff
 package policy

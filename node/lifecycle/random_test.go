@@ -18,7 +18,7 @@ import (
 // must come to where it should be. The world's own checks hold at every step.
 // The full simulation, with planted bugs, is in test/sim.
 func TestRandomLives(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range uint64(100) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			live(t, rand.New(rand.NewPCG(seed, 1)))
 		})

@@ -157,6 +157,8 @@ type Observer struct {
 	PodRemoved func(PodView)
 	// PodStatus is called with each new status.
 	PodStatus func(PodView)
+	// ActionDone is called with each action of a pod that returned.
+	ActionDone func(podactor.ActionInfo)
 	// SourceUpdate is called with each update and how many pods it named.
 	SourceUpdate func(source string, pods int)
 }

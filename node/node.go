@@ -53,10 +53,11 @@ func New(cfg Config, parts Parts) (*Node, error) {
 		Engine: parts.Engine, Watcher: parts.Watcher, Puller: parts.Puller, Mounter: parts.Mounter,
 		Specs: groups.specs.around(parts.Specs), Admitters: groups.admitters, Allocator: parts.Allocator, Cgroups: parts.Cgroups,
 		Handlers: parts.Handlers, Hooks: groups.hooks,
-		Gate:   gate.New(cfg.StartWidth, cfg.StartPatience),
-		Packer: podactor.NewPacker(),
-		Events: eventFan{sinks: parts.EventSinks, log: parts.Log},
-		Decide: parts.Decide, Log: parts.Log,
+		Gate:     gate.New(cfg.StartWidth, cfg.StartPatience),
+		Packer:   podactor.NewPacker(),
+		Events:   eventFan{sinks: parts.EventSinks, log: parts.Log},
+		Observer: podactor.Observer{ActionDone: parts.Observer.ActionDone},
+		Decide:   parts.Decide, Log: parts.Log,
 	}
 	if err := n.actors.Validate(); err != nil {
 		return nil, fmt.Errorf("node: %w", err)

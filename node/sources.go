@@ -187,6 +187,10 @@ func (d *dispatcher) add(source string, pod *corev1.Pod) {
 	rec := d.incarnate(source, pod, want)
 	d.owner[uid] = source
 	d.wants[source][uid] = rec
+	if rec.want.Held {
+		d.log.Info("pod waits for an older one of its UID or static name to go",
+			"pod", pod.Namespace+"/"+pod.Name, "uid", uid, "source", source)
+	}
 	d.begin(rec)
 }
 

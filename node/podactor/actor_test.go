@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -494,4 +495,64 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: error %v, want %s", name, err, tc.want)
 		}
 	}
+}
+
+func TestOldLookThatWorksDoesNotStandInForANewOneThatFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		// The look of a hint is under way when the sandbox is made; the look
+		// after that fails at once, and then the old one comes back well.
+		release := make(chan struct{})
+		var looks atomic.Int32
+		s := newStage(t, actortest.Pod("u1", "web"), func(s *stage) {
+			s.parts.Watcher = numberedLooks{Bench: s.Bench, look: func() error {
+				switch looks.Add(1) {
+				case 2:
+					<-release
+				case 3:
+					close(release)
+					return errDown
+				}
+				return nil
+			}}
+			s.parts.Engine = engineFunc{Bench: s.Bench, afterSandbox: func() {
+				<-time.After(time.Second) // the hint of the new sandbox starts look 2 meanwhile
+			}}
+		})
+		s.after(time.Minute)
+		s.wantRunning(1)
+	})
+}
+
+// numberedLooks steps in before each look.
+type numberedLooks struct {
+	*actortest.Bench
+	look func() error
+}
+
+func (w numberedLooks) Look(ctx context.Context, req podactor.LookRequest) (podactor.LookResult, error) {
+	res, err := w.Bench.Look(ctx, req)
+	if err := w.look(); err != nil {
+		return podactor.LookResult{}, err
+	}
+	return res, err
+}
+
+func TestObserverSeesActions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen list[lifecycle.Kind]
+		s := newStage(t, actortest.Pod("u1", "web"), func(s *stage) {
+			s.parts.Observer.ActionDone = func(info podactor.ActionInfo) {
+				if info.UID != "u1" || info.Err != nil || info.Took != 0 {
+					t.Errorf("%+v", info)
+				}
+				seen.add(info.Kind)
+			}
+		})
+		s.after(time.Second)
+		for _, kind := range []lifecycle.Kind{lifecycle.Admit, lifecycle.Pull, lifecycle.RunSandbox, lifecycle.StartContainer} {
+			if !slices.Contains(seen.get(), kind) {
+				t.Errorf("%s was not told of: %v", kind, seen.get())
+			}
+		}
+	})
 }

@@ -87,10 +87,28 @@ type Parts struct {
 	// Status and Events may be nil.
 	Status StatusSink
 	Events EventSink
+	// Observer's funcs may be nil.
+	Observer Observer
 	// Decide is [lifecycle.Decide]; tests put another one here.
 	Decide func(lifecycle.Input) lifecycle.Plan
 	// Log nil: no logs.
 	Log *slog.Logger
+}
+
+// Observer is told what actors do, for metrics. No func may block.
+type Observer struct {
+	// ActionDone is called when an action returned, before the look at what it
+	// left behind.
+	ActionDone func(ActionInfo)
+}
+
+// ActionInfo is one action that returned.
+type ActionInfo struct {
+	UID  string
+	Kind lifecycle.Kind
+	// Took includes the wait for a place at the StartGate.
+	Took time.Duration
+	Err  error
 }
 
 // Admitter has a say in whether a pod starts.

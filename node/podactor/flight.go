@@ -13,6 +13,7 @@ import (
 // flight is one action under way. Its key is busy from start to settle.
 type flight struct {
 	action    lifecycle.Action
+	started   time.Time
 	cancel    context.CancelFunc
 	cancelled bool
 	// out is set once the action returned and only the look at what it left
@@ -55,7 +56,7 @@ func (r *run) start(action lifecycle.Action) {
 	}
 	r.log.Debug("start", "action", action.Kind, "key", action.Key, "phase", r.mem.Phase, "reason", action.Reason)
 	ctx, cancel := context.WithCancel(r.group.Context())
-	r.flights[action.Key] = &flight{action: action, cancel: cancel}
+	r.flights[action.Key] = &flight{action: action, started: time.Now(), cancel: cancel}
 	job := r.job(action)
 	r.group.Go(string(action.Kind), func(context.Context) error {
 		defer cancel()
@@ -84,6 +85,9 @@ func (r *run) cancel(key lifecycle.Key) {
 func (r *run) landed(out outcome) {
 	f := r.flights[out.key]
 	f.out = &out
+	if observe := r.parts.Observer.ActionDone; observe != nil {
+		observe(ActionInfo{UID: r.want.UID, Kind: f.action.Kind, Took: out.at.Sub(f.started), Err: out.err})
+	}
 	if !changesRuntime(f.action.Kind) {
 		r.settle(f)
 		return

@@ -76,6 +76,8 @@ func (j *job) startContainer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	j.event(lifecycle.EventNormal, "Created", "Created container "+req.Config.Name)
+	j.event(lifecycle.EventNormal, "Started", "Started container "+req.Config.Name)
 	return j.started(ctx, res.ContainerID)
 }
 

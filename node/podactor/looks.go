@@ -94,7 +94,7 @@ func (r *run) looked(done lookDone) bool {
 	} else {
 		changed = r.lookWorked(done)
 	}
-	if r.looks.owed && r.looks.flying == 0 && r.looks.retryAt.IsZero() {
+	if r.looks.flying == 0 && r.looks.retryAt.IsZero() && (r.looks.owed || r.unsettled()) {
 		r.looks.owed = false
 		r.lookNow()
 	}
@@ -139,6 +139,17 @@ func (r *run) settleSeen() {
 			r.settle(f)
 		}
 	}
+}
+
+// unsettled says that some action returned and no look after it worked yet: the
+// one that was to may have failed while an older one came back well.
+func (r *run) unsettled() bool {
+	for _, f := range r.flights {
+		if f.out != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // forget makes the pod look before it decides; looks under way do not count.

@@ -189,6 +189,9 @@ func TestHooksSeeTheWholeLife(t *testing.T) {
 		s.after(time.Second)
 		s.stop(lifecycle.StopDeleted, 30*time.Second)
 		s.gone(time.Second)
+		if events := s.Events("u1"); !slices.Equal(events, []string{"Created", "Started", "Killing"}) {
+			t.Errorf("events %q", events)
+		}
 		want := []string{"Prepare web", "Started web/app", "Stopping web", "Cleanup web"}
 		if got := hooks.calls.get(); !slices.Equal(got, want) {
 			t.Errorf("calls %q, want %q", got, want)

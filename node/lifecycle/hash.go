@@ -22,7 +22,7 @@ func ContainerHash(c *corev1.Container) string {
 		Name  string `json:"name"`
 	}{c.Image, c.Name})
 	h := fnv.New32a()
-	h.Write([]byte(dump.ForHash(picked))) //nolint:govet // the newer home of ForHash, k8s.io/utils, is no direct require of ours
+	h.Write([]byte(dump.ForHash(picked))) //nolint:govet,staticcheck // the newer home of ForHash, k8s.io/utils, is no direct require of ours
 	return strconv.FormatUint(uint64(h.Sum32()), 16)
 }
 

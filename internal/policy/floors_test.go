@@ -58,13 +58,15 @@ k8s.io/client-go/informers             -                                        
 k8s.io/client-go/util/certificate      -                                           # weighs 394 packages; use credentials/nodecert
 k8s.io/client-go                       node/* node/*/* credentials/nodecert credentials/token test/...  # declare the getters that you call; node/* and credentials/* fit them
 k8s.io/cri-api                         runtime/cri/... runtime/runtimetest/... test/...  # only runtime/cri and runtime/runtimetest speak the CRI; use package runtime's types
-go.uber.org/fx                         *fx internal/fxrun test/...                 # parts are wired by hand in node/wire; fx stays in the *fx packages
+go.uber.org/fx                         *fx internal/fxrun test/...                 # parts are wired by hand in node/wire; fx stays in the *fx packages, nodefx has options for the rest
+go.uber.org/dig                        *fx internal/fxrun test/...                 # parts are wired by hand in node/wire; fx stays in the *fx packages, nodefx has options for the rest
 github.com/spf13/cobra                 cmd/... test/...                            # commands belong in cmd; take a Config value
-github.com/spf13/pflag                 cmd/... test/...                            # flags belong in cmd; take a Config value
+github.com/spf13/pflag                 cmd/... examples/... test/...               # flags belong in cmd and in vendors' app.AddFlags; take a Config value
 github.com/prometheus                  metrics/... test/...                        # give your package an Observer; package metrics fills it
 k8s.io/klog                            cmd/... test/...                            # take a *slog.Logger
+github.com/go-logr                     cmd/... test/...                            # take a *slog.Logger
 testing                                *test test/...                              # only for packages made for tests
-net/http/pprof                         cmd/...                                     # it registers on http.DefaultServeMux; serve runtime/pprof by hand
+net/http/pprof                         cmd/... test/...                            # it registers on http.DefaultServeMux; serve runtime/pprof by hand
 expvar                                 -                                           # it registers on http.DefaultServeMux
 `
 
@@ -264,6 +266,10 @@ func TestFloorsFindWhatIsWrong(t *testing.T) {
 		{"node", "go.uber.org/fx/fxevent", false},
 		{"node/wire", "go.uber.org/multierr", true},
 		{"cmd/kubelet/app", "github.com/spf13/pflag", true},
+		{"cmd/kubelet/app", "go.uber.org/fx", false},
+		{"examples/vendor-distro", "go.uber.org/fx", false},
+		{"examples/vendor-distro", "github.com/spf13/pflag", true},
+		{"examples/vendor-distro", "github.com/spf13/cobra", false},
 		{"node", "github.com/spf13/pflag", false},
 		{"node/objects", "k8s.io/client-go/tools/cache", true},
 		{"node/objects", "k8s.io/client-go/kubernetes/scheme", false},

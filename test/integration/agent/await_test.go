@@ -171,6 +171,7 @@ func (e *env) nothingOnDisk() error {
 	for _, pattern := range []string{
 		filepath.Join(e.agent.Root, "pods", "*"),
 		filepath.Join(e.bed.PodLogs, "*"),
+		filepath.Join(e.bed.LogLinks, "*"),
 		"/sys/fs/cgroup/*" + e.bed.CgroupRoot + "/kubepods/pod*",
 		"/sys/fs/cgroup/*" + e.bed.CgroupRoot + "/kubepods/*/pod*",
 		"/sys/fs/cgroup" + e.bed.CgroupRoot + "/kubepods/pod*",
@@ -178,15 +179,9 @@ func (e *env) nothingOnDisk() error {
 	} {
 		left, err := filepath.Glob(pattern)
 		if err == nil && len(left) > 0 {
-			err = fmt.Errorf("left over: %v", left)
+			err = fmt.Errorf("%d left over: %s ...", len(left), left[0])
 		}
 		errs = append(errs, err)
-	}
-	links, _ := filepath.Glob("/var/log/containers/*-" + testbed.NodeName + "_*")
-	for _, link := range links {
-		if to, err := os.Readlink(link); err == nil && strings.HasPrefix(to, e.bed.PodLogs) {
-			errs = append(errs, fmt.Errorf("left over: %s", link))
-		}
 	}
 	return errors.Join(errs...)
 }

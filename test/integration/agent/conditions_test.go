@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -81,4 +82,9 @@ func statusOf(p corev1.Pod, container string) (corev1.ContainerStatus, bool) {
 		}
 	}
 	return corev1.ContainerStatus{}, false
+}
+
+// bareID is the container's ID as the runtime knows it.
+func bareID(c corev1.ContainerStatus) string {
+	return strings.TrimPrefix(c.ContainerID, "containerd://")
 }

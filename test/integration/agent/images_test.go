@@ -97,8 +97,8 @@ func imageNever(t *testing.T, e *env) {
 // imageMissingThenThere: the stock reasons while it is missing, and a start
 // once the registry has it.
 func imageMissingThenThere(t *testing.T, e *env) {
-	e.bed.Registry.Break("late", http.StatusServiceUnavailable)
 	ref := pushTiny(t, e, "late", 0)
+	e.bed.Registry.Break("late", http.StatusServiceUnavailable)
 	runImage(t, e, "late", ref, corev1.PullIfNotPresent)
 	e.until(t, "late", func(p corev1.Pod) error {
 		if waiting("main", "ErrImagePull")(p) != nil {

@@ -102,14 +102,14 @@ func (c *churn) startSteady(t *testing.T) {
 	}
 }
 
-// round churns, kills the agent at a random moment, churns on without it, and
+// round churns, at a pace that lets some pods come up and others not, kills the agent at a random moment, churns on without it, and
 // starts it again.
 func (c *churn) round(t *testing.T, round int) {
 	t.Helper()
-	changes := 5 + c.random.IntN(20)
+	changes := 5 + c.random.IntN(15)
 	for range changes {
 		c.change(t)
-		<-time.After(time.Duration(c.random.IntN(100)) * time.Millisecond)
+		<-time.After(time.Duration(c.random.IntN(500)) * time.Millisecond)
 	}
 	if err := c.agent.Kill(t.Context()); err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func logs(t *testing.T, e *env) {
 	e.remove(t, "logs")
 	e.gone(t, pod)
 	eventually(t, patience, func() error {
-		left, _ := filepath.Glob("/var/log/containers/logs-bed_default_*")
+		left, _ := filepath.Glob(filepath.Join(e.bed.LogLinks, "logs-bed_default_*"))
 		if _, err := os.Stat(dir); err == nil {
 			left = append(left, dir)
 		}
@@ -56,12 +56,11 @@ func wantLog(t *testing.T, path string, want ...string) {
 	})
 }
 
-// logLink is the link to the newest log of a container of the pod; it leads to the
-// file that the runtime writes.
+// logLink is where the link to the newest log of a container of the pod leads to.
 func logLink(t *testing.T, e *env, pod, container string) string {
 	t.Helper()
-	pattern := fmt.Sprintf("/var/log/containers/%s-bed_default_%s-*.log", pod, container)
-	var newest string
+	pattern := filepath.Join(e.bed.LogLinks, fmt.Sprintf("%s-bed_default_%s-*.log", pod, container))
+	var newest string // 1.log sorts after 0.log
 	eventually(t, patience, func() error {
 		links, _ := filepath.Glob(pattern)
 		for _, link := range links {

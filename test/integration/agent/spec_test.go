@@ -71,11 +71,13 @@ func checkCgroups(t *testing.T, e *env, pod corev1.Pod) {
 		t.Errorf("its cgroup is %q, not that of a burstable pod", got)
 	}
 	podDir := e.bed.CgroupRoot + "/kubepods/burstable/pod" + string(pod.UID)
+	status, _ := statusOf(pod, "main")
+	container := podDir + "/" + bareID(status)
 	for file, want := range map[string]string{
-		"memory" + podDir + "/memory.limit_in_bytes":   "67108864",
-		"memory" + podDir + "/*/memory.limit_in_bytes": "67108864",
-		"cpu" + podDir + "/cpu.shares":                 "102",
-		"cpu" + podDir + "/cpu.cfs_quota_us":           "50000",
+		"memory" + podDir + "/memory.limit_in_bytes":    "67108864",
+		"memory" + container + "/memory.limit_in_bytes": "67108864",
+		"cpu" + podDir + "/cpu.shares":                  "102",
+		"cpu" + podDir + "/cpu.cfs_quota_us":            "50000",
 	} {
 		wantInFiles(t, filepath.Join("/sys/fs/cgroup", file), want)
 	}

@@ -140,12 +140,15 @@ func staticBadManifests(t *testing.T, e *env) {
 	if now, _ := statusOf(after, "main"); now.ContainerID != old.ContainerID || after.UID != before.UID {
 		t.Errorf("a good pod was disturbed: %+v, then %+v", old, now)
 	}
-	log := e.agent.Log(100_000)
-	for _, file := range []string{"not-yaml.yaml", "not-a-pod.yaml", "no-containers.yaml", "oversize.yaml"} {
-		if !strings.Contains(log, file) {
-			t.Errorf("the agent's log says nothing of %s", file)
+	eventually(t, patience, func() error {
+		log := e.agent.Log(100_000)
+		for _, file := range []string{"not-yaml.yaml", "not-a-pod.yaml", "no-containers.yaml", "oversize.yaml"} {
+			if !strings.Contains(log, file) {
+				return fmt.Errorf("the agent's log says nothing of %s", file)
+			}
 		}
-	}
+		return nil
+	})
 }
 
 // staticFixedUID: two contents under one UID take each other's place too.
@@ -158,10 +161,13 @@ func staticFixedUID(t *testing.T, e *env) {
 		if got.UID != pod.UID {
 			t.Errorf("the pod has the UID %s, not the one of its manifest", got.UID)
 		}
-		env := e.execIn(t, got, "main", "env")
-		if !strings.Contains(env, fmt.Sprintf("VERSION=%d\n", v)) {
-			t.Errorf("the container of version %d has the environment %q", v, env)
-		}
+		eventually(t, patience, func() error {
+			got := e.until(t, "fixed", isVersion(v)) // its container may have been the old one
+			if env := e.execIn(t, got, "main", "env"); !strings.Contains(env, fmt.Sprintf("VERSION=%d\n", v)) {
+				return fmt.Errorf("the container of version %d has the environment %q", v, env)
+			}
+			return nil
+		})
 	}
 }
 
@@ -170,7 +176,7 @@ func (e *env) execIn(t *testing.T, pod corev1.Pod, container string, cmd ...stri
 	t.Helper()
 	c, _ := statusOf(pod, container)
 	reply, err := e.bed.CRI().ExecSync(t.Context(), &runtimeapi.ExecSyncRequest{
-		ContainerId: strings.TrimPrefix(c.ContainerID, "containerd://"), Cmd: cmd, Timeout: 10,
+		ContainerId: bareID(c), Cmd: cmd, Timeout: 10,
 	})
 	if err != nil || reply.GetExitCode() != 0 {
 		t.Fatalf("exec %q in %s of %s: %v %s", cmd, container, pod.Name, err, reply.GetStderr())

@@ -55,7 +55,7 @@ func emptyDir(t *testing.T, e *env) {
 func (e *env) crash(t *testing.T, pod corev1.Pod, container string) {
 	t.Helper()
 	c, _ := statusOf(pod, container)
-	if err := e.bed.CrashContainer(t.Context(), strings.TrimPrefix(c.ContainerID, "containerd://")); err != nil {
+	if err := e.bed.CrashContainer(t.Context(), bareID(c)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -48,9 +48,15 @@ type Agent struct {
 	process *process
 }
 
+// AgentEnv names another agent's binary to test instead of cmd/kubelet.
+const AgentEnv = "NODEKIT_AGENT"
+
 // BuildAgent builds cmd/kubelet of the main module (from go's cache, when
 // nothing changed) and returns the path of the binary.
 func BuildAgent(ctx context.Context) (string, error) {
+	if program := os.Getenv(AgentEnv); program != "" {
+		return program, nil
+	}
 	dir, err := command(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "nodekit.dev")
 	if err != nil {
 		return "", err

@@ -33,6 +33,9 @@ type Bed struct {
 	NodeIP netip.Addr
 	// PodLogs is where the agent should put pod logs, instead of /var/log/pods.
 	PodLogs string
+	// LogLinks is where the agent then puts links to container logs, instead of
+	// /var/log/containers.
+	LogLinks string
 	// CgroupRoot is the cgroup that the agent should work below, such as "/nkbed0".
 	CgroupRoot string
 	// Registry serves the images of this bed.
@@ -82,7 +85,8 @@ func newBed(o Options) (*Bed, error) {
 		Bridge:     s.name(),
 		Subnet:     s.subnet(),
 		NodeIP:     s.nodeIP(),
-		PodLogs:    s.path("pod-logs"),
+		PodLogs:    s.path("log", "pods"),
+		LogLinks:   s.path("log", "containers"),
 		CgroupRoot: "/" + s.name(),
 		slot:       s,
 		log:        o.Log.With("bed", s.number, "containerd", o.Version),

@@ -9,18 +9,23 @@ import (
 )
 
 // Eventually calls check at once and then every interval until it returns nil.
-// When ctx ends first, it returns check's last error, so give ctx a deadline.
+// When ctx ends first, it returns check's last error, so give ctx a deadline;
+// an error that comes only from ctx does not count.
 func Eventually(ctx context.Context, interval time.Duration, check func(ctx context.Context) error) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
+	var last error
 	for {
 		err := check(ctx)
 		if err == nil {
 			return nil
 		}
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("still not so when %w: %w", context.Cause(ctx), err)
+			return fmt.Errorf("still not so when %w: %w", context.Cause(ctx), last)
 		case <-tick.C:
 		}
 	}

@@ -76,7 +76,7 @@ func (r *Registry) Break(repository string, status int) {
 	r.broken[repository] = status
 }
 
-// Pulls says how many times manifests of a repository were asked for. One
+// Pulls says how many times a runtime asked for manifests of a repository. One
 // pull asks at least once.
 func (r *Registry) Pulls(repository string) int {
 	r.mu.Lock()
@@ -113,10 +113,12 @@ func (r *Registry) count(repository string) (status int) {
 	return r.broken[repository]
 }
 
-// manifestRead finds the repository of a request such as
+// manifestRead finds the repository of a runtime's request such as
 // GET /v2/web/manifests/1.
 func manifestRead(req *http.Request) (string, bool) {
-	if req.Method != http.MethodGet && req.Method != http.MethodHead {
+	isRead := req.Method == http.MethodGet || req.Method == http.MethodHead
+	// Push looks first whether the image is there.
+	if !isRead || strings.HasPrefix(req.UserAgent(), "go-containerregistry") {
 		return "", false
 	}
 	repository, _, found := strings.Cut(strings.TrimPrefix(req.URL.Path, "/v2/"), "/manifests/")

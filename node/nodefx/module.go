@@ -99,7 +99,8 @@ type result struct {
 // parts so that it is complete before any of them is made.
 func newNode(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, log *slog.Logger, p parts) (result, error) {
 	np := node.Parts{
-		Engine: p.Engine, Watcher: p.Watcher, Puller: p.Puller, Mounter: p.Mounter, Specs: p.Specs,
+		Engine: p.Engine, Watcher: p.Watcher, Puller: p.Puller, Specs: p.Specs,
+		Mounter:   wire.RemovingLogs(p.Mounter, cfg.PodLogsDir, cfg.Host.LogLinksDir),
 		Allocator: p.Allocator, Cgroups: p.Cgroups, Handlers: p.Handlers,
 		Sources: p.Sources, Mutators: p.Mutators, Admitters: p.Admitters, Hooks: p.Hooks,
 		SandboxMutators: p.SandboxMutators, ContainerMutators: p.ContainerMutators, StatusMutators: p.StatusMutators,

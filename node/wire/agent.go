@@ -52,6 +52,7 @@ func New(cfg Config, opts ...Option) (*Agent, error) {
 			return nil, fmt.Errorf("agent: %w", errors.Join(err, a.closeAll()))
 		}
 	}
+	a.parts.Mounter = RemovingLogs(a.parts.Mounter, cfg.PodLogsDir, cfg.Host.LogLinksDir)
 	a.node, err = node.New(cfg.Node, a.parts.Parts)
 	if err != nil {
 		return nil, fmt.Errorf("agent: %w", errors.Join(err, a.closeAll()))

@@ -247,6 +247,25 @@ func TestStatusBeforeRun(t *testing.T) {
 	}
 }
 
+func TestFirstListKnowsTheRuntime(t *testing.T) {
+	s := newSource("a")
+	o, err := New(DefaultConfig(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := o.List(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := o.Status().Name; got != "mem" {
+		t.Errorf("after a list the runtime is %q", got)
+	}
+	if len(s.asked) != 1 {
+		t.Errorf("two lists asked for the status %d times", len(s.asked))
+	}
+}
+
 func TestHungPodIsLeftAlone(t *testing.T) {
 	s := newSource("a", "b")
 	var told []string

@@ -69,9 +69,15 @@ func (o *Observer) Hints() <-chan runtime.Hint { return o.hints.out }
 // Status is the runtime's health as last read. It does not block.
 func (o *Observer) Status() runtime.Status { return o.health.last() }
 
-// List reads all pods from the runtime: who is there and in what state.
+// List reads all pods from the runtime: who is there and in what state. The
+// first to list also reads the runtime's health, so that who starts with a list
+// knows from Status whose pods these are.
 func (o *Observer) List(ctx context.Context) ([]runtime.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.cfg.ListTimeout)
 	defer cancel()
-	return o.source.ListPods(ctx)
+	pods, err := o.source.ListPods(ctx)
+	if err == nil && o.health.last().Reason == reasonNotRead {
+		o.readHealth(ctx)
+	}
+	return pods, err
 }

@@ -114,10 +114,7 @@ func (n *Node) unhold(recs []*record) {
 func (n *Node) rewish(rec *record, next lifecycle.Want) {
 	next.Held = rec.want.Held
 	rec.want = rec.want.Merge(next)
-	if rec.want.Stop != nil && rec.want.Stop.Reason.Leaves() {
-		rec.leaving = true
-		n.unhold(n.table.giveUp(rec))
-	}
+	rec.leaving = rec.want.Stop != nil && rec.want.Stop.Reason.Leaves()
 	rec.actor.Want(rec.want)
 }
 

@@ -697,6 +697,20 @@ func TestReadyPolicyOfAVendor(t *testing.T) {
 	})
 }
 
+func TestPodWithAnImpossibleUIDDisturbsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.set(static("../../etc", "evil"), static("a", "a"))
+		s.set(static("../../etc", "evil"), static("a", "a"))
+		s.set(static("a", "a"))
+		s.after(time.Second)
+		s.wantRunning("a", 1)
+		if pods := s.node.Pods(); len(pods) != 1 {
+			t.Errorf("pods %+v", pods)
+		}
+	})
+}
+
 func TestPodOfTwoSourcesBelongsToTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		other := newSource("http")

@@ -88,15 +88,6 @@ func (t *table) take(rec *record) {
 	}
 }
 
-// giveUp takes a record out of line: it will go without ever having started.
-// It returns those that may start instead.
-func (t *table) giveUp(rec *record) []*record {
-	for _, lock := range rec.locks {
-		remove(t.waiting, lock, rec)
-	}
-	return t.promote(rec.locks)
-}
-
 // leave removes a record and returns those whose turn it is now.
 func (t *table) leave(rec *record) []*record {
 	delete(t.all, rec)
@@ -111,10 +102,11 @@ func (t *table) leave(rec *record) []*record {
 }
 
 // promote gives freed locks to the first in line that then has all of its own.
+// Those that are leaving go without ever having started.
 func (t *table) promote(locks []string) []*record {
 	var promoted []*record
 	for _, lock := range locks {
-		i := slices.IndexFunc(t.waiting[lock], t.free)
+		i := slices.IndexFunc(t.waiting[lock], func(rec *record) bool { return !rec.leaving && t.free(rec) })
 		if i < 0 {
 			continue
 		}

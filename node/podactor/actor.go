@@ -201,13 +201,12 @@ func (r *run) absorb(n news) bool {
 	return changed
 }
 
-// newWant merges a wish. A pod that was held knows nothing of the world yet,
-// or what it knows is about the older pod of its UID: it looks anew.
+// newWant merges a wish. A pod that is held does not look, as it would see the
+// older pod of its UID; its first look is due when its turn comes.
 func (r *run) newWant(next lifecycle.Want) {
 	wasHeld := r.want.Held
 	r.want = r.want.Merge(next)
 	if wasHeld && !r.want.Held {
-		r.forget()
 		r.lookNow()
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"nodekit.dev/node/internal/actortest"
 	"nodekit.dev/node/lifecycle"
 	"nodekit.dev/node/podactor"
-	"nodekit.dev/runtime"
 	"nodekit.dev/runtime/runtimetest"
 )
 
@@ -65,11 +64,12 @@ func (s *stage) start() {
 	}
 	ctx, cancel := context.WithCancel(s.Context())
 	s.actor, s.kill = actor, cancel
+	hints := s.Hints() // before the first event
 	go func() { s.done <- actor.Run(ctx) }()
 	go func() {
 		for {
 			select {
-			case <-s.Hints():
+			case <-hints:
 				actor.Poke()
 			case <-ctx.Done():
 				return
@@ -349,38 +349,35 @@ func (e engineFunc) StopContainer(ctx context.Context, req podactor.StopContaine
 
 func TestStaleHintLookDoesNotUndoNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := make(chan struct{})
-		var held cell[bool]
+		release := make(chan struct{})
+		var looks atomic.Int32
 		s := newStage(t, actortest.Pod("u1", "web"), func(s *stage) {
-			s.parts.Watcher = staleLook{Bench: s.Bench, hold: func(pod runtime.Pod) bool {
-				return len(pod.Sandboxes) == 1 && len(pod.Containers) == 0 && !held.swap(true)
-			}, release: slow}
+			s.parts.Watcher = numberedLooks{Bench: s.Bench, look: func() error {
+				if looks.Add(1) == 2 {
+					<-release // holding back what it read: a sandbox without containers
+				}
+				return nil
+			}}
+			s.parts.Engine = engineFunc{Bench: s.Bench, afterSandbox: func() {
+				<-time.After(time.Second) // the hint of the new sandbox starts look 2 meanwhile
+			}}
 		})
-		s.after(time.Second) // the look right after the sandbox is held with what it read
-		s.actor.Poke()       // and a newer one overtakes it
-		s.after(time.Second)
-		close(slow)
+		s.after(2 * time.Second)
+		s.wantRunning(1)
+		close(release)
 		s.after(time.Minute)
 		s.wantRunning(1)
-		if n := s.Calls(runtimetest.MethodStartContainer); n != 1 {
-			t.Errorf("%d starts, want 1", n)
+		if n := s.Calls(runtimetest.MethodStartContainer); n != 1 || looks.Load() < 3 {
+			t.Errorf("%d starts, want 1; %d looks", n, looks.Load())
+		}
+		wasReady := false
+		for _, update := range s.Statuses("u1") {
+			if wasReady && !ready(update) {
+				t.Errorf("the old look undid the news: %+v", update.Status)
+			}
+			wasReady = ready(update)
 		}
 	})
-}
-
-// staleLook holds back what it read.
-type staleLook struct {
-	*actortest.Bench
-	hold    func(runtime.Pod) bool
-	release chan struct{}
-}
-
-func (w staleLook) Look(ctx context.Context, req podactor.LookRequest) (podactor.LookResult, error) {
-	res, err := w.Bench.Look(ctx, req)
-	if err == nil && w.hold(res.Pod) {
-		<-w.release
-	}
-	return res, err
 }
 
 func TestFailuresBackOff(t *testing.T) {
@@ -523,7 +520,7 @@ func TestOldLookThatWorksDoesNotStandInForANewOneThatFailed(t *testing.T) {
 	})
 }
 
-// numberedLooks steps in before each look.
+// numberedLooks steps in between each look and its answer.
 type numberedLooks struct {
 	*actortest.Bench
 	look func() error
@@ -535,6 +532,25 @@ func (w numberedLooks) Look(ctx context.Context, req podactor.LookRequest) (poda
 		return podactor.LookResult{}, err
 	}
 	return res, err
+}
+
+// openGate lets everybody in and notes who had begun.
+type openGate struct{ begun list[bool] }
+
+func (g *openGate) Enter(_ context.Context, begun bool, _ int64) (func(), error) {
+	g.begun.add(begun)
+	return func() {}, nil
+}
+
+func TestPodWithASandboxHasBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := &openGate{}
+		s := newStage(t, actortest.Pod("u1", "web"), func(s *stage) { s.parts.Gate = gate })
+		s.after(time.Second)
+		if got := gate.begun.get(); !slices.Equal(got, []bool{false, true}) {
+			t.Errorf("begun: %v, want false for the sandbox and true for the container", got)
+		}
+	})
 }
 
 func TestObserverSeesActions(t *testing.T) {

@@ -113,7 +113,7 @@ func (r *run) lookFailed(err error) {
 }
 
 func (r *run) lookWorked(done lookDone) bool {
-	if done.seq <= r.looks.applied { // overtaken by a newer look, or from before forget
+	if done.seq <= r.looks.applied { // overtaken by a newer look
 		return false
 	}
 	if r.looks.failures > 0 {
@@ -150,13 +150,6 @@ func (r *run) unsettled() bool {
 		}
 	}
 	return false
-}
-
-// forget makes the pod look before it decides; looks under way do not count.
-func (r *run) forget() {
-	r.looks.applied = r.looks.started
-	r.seen.Looked, r.seen.VolumesLooked = false, false
-	r.seen.Runtime, r.seen.Mounted = runtime.Pod{}, nil
 }
 
 // backoff is how long to wait after so many failures in a row.

@@ -11,6 +11,7 @@ GO_TAGS := grpcnotrace
 GO      ?= go
 N       ?= 500
 FUZZ    ?= 60s
+PLANTED := Mutant|Mutate|Planted
 
 # Tools and runtimes that take long to build are kept outside of the tree, so
 # that every clone and every CI run shares them.
@@ -20,7 +21,7 @@ GOLANGCI      := $(CACHE)/golangci-lint-$(GOLANGCI_VERS)/golangci-lint
 
 .PHONY: help
 help: ## show this menu
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^## ---- / {printf "\n%s\n", substr($$0, 9)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ## ---- run and build
 
@@ -75,22 +76,26 @@ sim: ## run the simulation of the pod machine with N seeds (N=500)
 
 .PHONY: mutate
 mutate: ## plant bugs in the pod machine: the simulation must catch every one
-	NODEKIT_MUTATE=1 $(GO) test -count=1 -timeout=0 -v -run 'Mutant|Mutate|Planted' ./test/sim/...
+	@$(GO) test -list '$(PLANTED)' ./test/... | grep -q '^Test' || { echo "no test below test/ plants bugs (a name with $(PLANTED))"; exit 1; }
+	NODEKIT_MUTATE=1 $(GO) test -count=1 -timeout=0 -v -run '$(PLANTED)' ./test/...
 
+# Each target runs, also after one failed. What it finds is written to the
+# package's testdata/fuzz: commit it with the fix.
 .PHONY: fuzz
 fuzz: ## run each fuzz target for a minute (FUZZ=60s)
-	@$(GO) list -f '{{.Dir}} {{join .TestGoFiles " "}} {{join .XTestGoFiles " "}}' ./... | while read -r dir files; do \
+	@$(GO) list -f '{{.Dir}} {{join .TestGoFiles " "}} {{join .XTestGoFiles " "}}' ./... | { failed=0; while read -r dir files; do \
 	  for target in $$(cd $$dir && cat $$files /dev/null | sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p'); do \
-	    echo "== $$dir $$target"; (cd $$dir && $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ) .); \
-	  done; done
+	    echo "== $${dir#$(CURDIR)/} $$target"; \
+	    $(GO) test -tags $(GO_TAGS) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ) $$dir || failed=1; \
+	  done; done; exit $$failed; }
 
 .PHONY: bench
 bench: ## measure the agent against the bare CRI calls of the same run (root)
 	cd test/integration && $(GO) run ./cmd/bench
 
 .PHONY: soak
-soak: ## run the long tests: all rounds, both runtimes, repeats, race
-	cd test/integration && $(GO) run ./cmd/soak
+soak: ## run the long tests: all rounds, both runtimes, repeats, race (root, hours; writes docs/soak.txt)
+	exec test/soak.sh
 
 .PHONY: cluster
 cluster: ## run the tests against a real API server
@@ -107,7 +112,7 @@ sizes: ## print the longest files, functions, constructors and interfaces
 	@$(GO) run ./internal/policy/sizes
 
 .PHONY: api
-api: ## write the exported API, reasons and state formats to their committed file
+api: ## write the exported API, reasons, log keys and state formats to docs/api.txt (read its diff)
 	$(GO) test -count=1 -run '^TestAPI' ./internal/policy -update
 
 .PHONY: update

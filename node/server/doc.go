@@ -6,6 +6,7 @@
 //	GET /pods             all pods with their status, as a v1.PodList
 //	GET /debug/pods       the pods with their place in the pod machine ([PodLine])
 //	GET /debug/pods/UID   what the machine decided of late (nodectl replay)
+//	GET /debug/events     the newest events, where [Events.Route] is added
 //
 // A use:
 //

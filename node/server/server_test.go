@@ -316,3 +316,24 @@ func TestNewRefuses(t *testing.T) {
 		t.Error("no agent, no error")
 	}
 }
+
+// Only the newest events are kept, and the route shows them oldest first.
+func TestEvents(t *testing.T) {
+	events := server.NewEvents(2)
+	client := running(t, server.Config{Socket: socketIn(t)}, events.Route())
+	if _, body := get(t, client, "/debug/events"); body != "[]" {
+		t.Errorf("no events: %s", body)
+	}
+	for _, reason := range []string{"Pulling", "Pulled", "Started"} {
+		events.PodEvent(node.PodEvent{UID: "u", Namespace: "n", Name: "p", Event: lifecycle.Event{Type: lifecycle.EventNormal, Reason: reason, Container: "c"}})
+	}
+	events.Add(server.Event{Type: lifecycle.EventWarning, Reason: "InvalidManifest", Location: "/m/bad.yaml"})
+	_, body := get(t, client, "/debug/events")
+	var got []server.Event
+	if err := json.Unmarshal([]byte(body), &got); err != nil || len(got) != 2 {
+		t.Fatalf("%v: %s", err, body)
+	}
+	if got[0].Reason != "Started" || got[0].UID != "u" || got[0].Container != "c" || got[0].Time.IsZero() || got[1].Location != "/m/bad.yaml" {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -25,7 +25,7 @@ func build(ctx context.Context, s settings, log *slog.Logger) (*built, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := &events{log: log}
+	seen := eventLog{log: log, record: server.NewEvents(keptEvents)}
 	opts := []nodefx.Option{nodefx.Config(cfg), nodefx.AddEventSink(seen)}
 	opts = append(opts, sources(cfg, kc, seen)...)
 	for _, more := range s.agent {
@@ -58,7 +58,7 @@ func healthzAddress(kc *config.KubeletConfiguration) string {
 }
 
 // sources are the places that name static pods.
-func sources(cfg wire.Config, kc *config.KubeletConfiguration, seen *events) []nodefx.Option {
+func sources(cfg wire.Config, kc *config.KubeletConfiguration, seen eventLog) []nodefx.Option {
 	common := func(w node.Watcher) source.Config {
 		return source.Config{
 			NodeName: cfg.NodeName, Adopter: source.AdoptFrom(w.List), Log: cfg.Log,

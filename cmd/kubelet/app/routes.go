@@ -13,11 +13,11 @@ import (
 
 // routes are what nodectl and operators ask the socket for, beside what
 // package server shows.
-func routes(agent *nodefx.Agent, s settings, seen *events) []server.Route {
+func routes(agent *nodefx.Agent, s settings, seen eventLog) []server.Route {
 	return []server.Route{
 		show("GET /debug/parts", func() any { return agent.Parts() }),
 		show("GET /debug/hooks", func() any { return agent.Groups() }),
-		show("GET /debug/events", func() any { return seen.list() }),
+		seen.record.Route(),
 		{Pattern: "GET /debug/graph", Handler: text(agent.Graph)},
 		show("GET /configz", func() any { return configz(s) }),
 		show("GET /flagz", func() any { return flagz(s) }),

@@ -52,7 +52,8 @@ func runAgent(ctx context.Context, s settings, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	return live(ctx, agent, log.With("version", s.version))
+	log.Info("Starting kubelet", "version", s.version, "rootDir", s.flags.rootDir)
+	return live(ctx, agent, log)
 }
 
 // load reads all layers and validates what they add up to.
@@ -109,26 +110,14 @@ func live(ctx context.Context, agent *built, log *slog.Logger) error {
 	group := tasks.New(ctx)
 	group.Go("server", agent.serve)
 	log.Info("Started kubelet")
-	err := wait(group.Context(), agent, log)
+	var err error
+	select {
+	case err = <-agent.Done():
+	case <-group.Context().Done(): // ctx ended, or the server did: the group tells
+	}
 	log.Info("Stopping kubelet; containers run on")
 	group.Stop()
 	return errors.Join(err, group.Wait(), stop(ctx, agent))
-}
-
-// wait returns when ctx ends or a part of the agent does.
-func wait(ctx context.Context, agent *built, log *slog.Logger) error {
-	ready := agent.Ready()
-	for {
-		select {
-		case <-ready:
-			log.Info("Node is ready: the runtime was read and every source has reported")
-			ready = nil
-		case err := <-agent.Done():
-			return err
-		case <-ctx.Done():
-			return nil
-		}
-	}
 }
 
 func stop(ctx context.Context, agent *built) error {

@@ -42,7 +42,7 @@ type Dir struct {
 // NewDir checks the configuration.
 func NewDir(cfg DirConfig) (*Dir, error) {
 	var err error
-	if cfg.Config, err = cfg.Config.withDefaults(); err != nil {
+	if cfg.Config, err = cfg.withDefaults(); err != nil {
 		return nil, err
 	}
 	if !filepath.IsAbs(cfg.Path) {
@@ -224,7 +224,7 @@ func (w *dirWatch) wait(ctx context.Context, atMost time.Duration) error {
 			return ctx.Err()
 		case <-timer.C:
 			return nil
-		case <-errs: // events were lost
+		case <-errs: //nolint:errcheck // events were lost; reading all is what there is to do
 			timer.Reset(quietTime)
 		case event := <-events:
 			if !w.concerns(event.Name) {

@@ -38,7 +38,7 @@ type HTTP struct {
 // NewHTTP checks the configuration.
 func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
 	var err error
-	if cfg.Config, err = cfg.Config.withDefaults(); err != nil {
+	if cfg.Config, err = cfg.withDefaults(); err != nil {
 		return nil, err
 	}
 	u, err := url.Parse(cfg.URL)

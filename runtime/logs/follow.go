@@ -136,7 +136,7 @@ func (f *follower) await(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-f.events:
-	case <-f.errs: // an overflow: events were lost
+	case <-f.errs: //nolint:errcheck // events were lost; looking again is what there is to do
 	case <-timer.C:
 	case <-f.ended:
 		f.ended, f.over = nil, true

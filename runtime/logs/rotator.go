@@ -105,7 +105,7 @@ func (c Config) Validate() error {
 	case c.MaxFiles < 2:
 		return fmt.Errorf("MaxFiles %d: must be at least 2", c.MaxFiles)
 	case c.Workers < 1:
-		return fmt.Errorf("Workers %d: must be positive", c.Workers)
+		return fmt.Errorf("Workers %d: must be positive", c.Workers) //nolint:staticcheck // the name of a field
 	case c.Interval < 0 || c.ReopenTimeout < 0:
 		return errors.New("Interval and ReopenTimeout must be positive") //nolint:staticcheck // names of fields
 	}

@@ -28,7 +28,7 @@ func main() {
 	report, err := measure(os.DirFS(folder), *tests)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "sizes:", err)
-		os.Exit(1) //nolint:forbidigo // this is main
+		os.Exit(1)
 	}
 	report.print(os.Stdout, *n)
 }

@@ -142,7 +142,7 @@ func (d *dispatcher) hint(hint runtime.Hint) {
 	rec := d.table.holder(hint.UID)
 	known := rec != nil
 	if known && rec.actor != nil {
-		rec.actor.Poke()
+		rec.actor.Hint(hint.At)
 	}
 	d.mu.Unlock()
 	if !known {

@@ -75,6 +75,9 @@ type Container struct {
 // An empty UID means: look at every pod (events may have been lost).
 type Hint struct {
 	UID string
+	// At is when it happened, by this machine's clock: what was read later
+	// shows it already. Zero: not known.
+	At time.Time
 }
 
 // Status is the runtime's view of its own health (CRI Status).

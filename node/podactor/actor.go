@@ -61,7 +61,20 @@ func (a *Actor) Want(want lifecycle.Want) {
 }
 
 // Poke says that the runtime may have news of this pod.
-func (a *Actor) Poke() { a.inbox.put(func(n *news) { n.poked = true }) }
+func (a *Actor) Poke() { a.Hint(time.Time{}) }
+
+// Hint is Poke with the time, by this machine's clock, when the runtime had
+// its news: a look that began after that has shown them. Zero: now.
+func (a *Actor) Hint(at time.Time) {
+	if at.IsZero() {
+		at = time.Now()
+	}
+	a.inbox.put(func(n *news) {
+		if at.After(n.hinted) {
+			n.hinted = at
+		}
+	})
+}
 
 // Probe brings the prober's word on one container.
 func (a *Actor) Probe(container string, probe lifecycle.Probe) {
@@ -147,7 +160,7 @@ func (r *run) loop(ctx context.Context) error {
 
 // alarm is when to wake without news; zero: never.
 func (r *run) alarm() (first time.Time) {
-	for _, at := range []time.Time{r.wake, r.looks.retryAt, r.packAt} {
+	for _, at := range []time.Time{r.wake, r.looks.retryAt, r.looks.dueAt, r.packAt} {
 		if first.IsZero() || (!at.IsZero() && at.Before(first)) {
 			first = at
 		}
@@ -157,6 +170,9 @@ func (r *run) alarm() (first time.Time) {
 
 func (r *run) onAlarm(now time.Time) {
 	if at := r.looks.retryAt; !at.IsZero() && !now.Before(at) {
+		r.lookNow()
+	}
+	if at := r.looks.dueAt; !at.IsZero() && !now.Before(at) {
 		r.lookNow()
 	}
 	if !r.packAt.IsZero() && !now.Before(r.packAt) {
@@ -195,8 +211,8 @@ func (r *run) absorb(n news) bool {
 	for _, look := range n.looks {
 		changed = r.looked(look) || changed
 	}
-	if n.poked && !r.want.Held {
-		r.lookSoon()
+	if !n.hinted.IsZero() && !r.want.Held {
+		r.hinted(n.hinted)
 	}
 	return changed
 }

@@ -55,7 +55,7 @@ func config(t *testing.T) podactor.Config {
 	return cfg
 }
 
-// start makes an actor and runs it, with the world's hints as pokes.
+// start makes an actor and runs it, with the world's hints.
 func (s *stage) start() {
 	s.Helper()
 	actor, err := podactor.New(config(s.T), s.parts, s.want)
@@ -69,8 +69,8 @@ func (s *stage) start() {
 	go func() {
 		for {
 			select {
-			case <-hints:
-				actor.Poke()
+			case hint := <-hints:
+				actor.Hint(hint.At)
 			case <-ctx.Done():
 				return
 			}
@@ -359,10 +359,10 @@ func TestStaleHintLookDoesNotUndoNews(t *testing.T) {
 				return nil
 			}}
 			s.parts.Engine = engineFunc{Bench: s.Bench, afterSandbox: func() {
-				<-time.After(time.Second) // the hint of the new sandbox starts look 2 meanwhile
+				<-time.After(2 * time.Second) // the hint of the new sandbox starts look 2 meanwhile
 			}}
 		})
-		s.after(2 * time.Second)
+		s.after(4 * time.Second)
 		s.wantRunning(1)
 		close(release)
 		s.after(time.Minute)
@@ -512,7 +512,7 @@ func TestOldLookThatWorksDoesNotStandInForANewOneThatFailed(t *testing.T) {
 				return nil
 			}}
 			s.parts.Engine = engineFunc{Bench: s.Bench, afterSandbox: func() {
-				<-time.After(time.Second) // the hint of the new sandbox starts look 2 meanwhile
+				<-time.After(2 * time.Second) // the hint of the new sandbox starts look 2 meanwhile
 			}}
 		})
 		s.after(time.Minute)

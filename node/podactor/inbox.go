@@ -2,6 +2,7 @@ package podactor
 
 import (
 	"sync"
+	"time"
 
 	"nodekit.dev/node/lifecycle"
 )
@@ -17,7 +18,7 @@ type inbox struct {
 // news is what came in since the last take.
 type news struct {
 	want     *lifecycle.Want
-	poked    bool
+	hinted   time.Time // of the latest hint; zero: none
 	network  *bool
 	probes   map[string]lifecycle.Probe
 	outcomes []outcome

@@ -13,11 +13,13 @@ import (
 // number of its start, and what an older one brings never replaces what a
 // newer one brought.
 type looks struct {
-	started  uint64 // number of the newest look
-	applied  uint64 // number of the newest look whose result is in Seen
+	started  uint64    // number of the newest look
+	since    time.Time // when it began
+	applied  uint64    // number of the newest look whose result is in Seen
 	flying   int
-	owed     bool // look again once the present one is back
-	failures int  // in a row
+	owed     bool      // look again once the present one is back
+	dueAt    time.Time // a hint waits for the actions under way until then
+	failures int       // in a row
 	retryAt  time.Time
 }
 
@@ -34,13 +36,39 @@ type lookDone struct {
 // is known to have started late enough.
 const maxLooks = 2
 
-// lookSoon is for hints: any look that starts from now on will do.
-func (r *run) lookSoon() {
-	if r.looks.flying > 0 {
+// hintPatience is how long a hint waits for the actions under way. Most hints
+// are about what the pod's own action is doing, and the look at its end shows
+// that; some are about another container of the pod.
+const hintPatience = time.Second
+
+// hinted is for hints: any look that began after what they are about will do.
+func (r *run) hinted(at time.Time) {
+	switch {
+	case at.Before(r.looks.since):
+	case r.looks.flying > 0:
 		r.looks.owed = true
-		return
+	default:
+		r.lookSoon()
 	}
-	r.lookNow()
+}
+
+// lookSoon looks as soon as no action is under way that ends in a look anyway.
+func (r *run) lookSoon() {
+	if !r.acting() {
+		r.lookNow()
+	} else if r.looks.dueAt.IsZero() {
+		r.looks.dueAt = time.Now().Add(hintPatience)
+	}
+}
+
+// acting says that the runtime is being changed right now.
+func (r *run) acting() bool {
+	for _, f := range r.flights {
+		if f.out == nil && changesRuntime(f.action.Kind) {
+			return true
+		}
+	}
+	return false
 }
 
 // lookNow starts a look unless too many are under way.
@@ -51,7 +79,8 @@ func (r *run) lookNow() {
 	}
 	r.looks.started++
 	r.looks.flying++
-	r.looks.retryAt = time.Time{}
+	r.looks.retryAt, r.looks.dueAt = time.Time{}, time.Time{}
+	r.looks.since = time.Now()
 	seq, uid, volumes := r.looks.started, r.want.UID, !r.seen.VolumesLooked
 	r.group.Go("look", func(ctx context.Context) error {
 		done := r.look(ctx, uid, volumes)
@@ -94,11 +123,22 @@ func (r *run) looked(done lookDone) bool {
 	} else {
 		changed = r.lookWorked(done)
 	}
-	if r.looks.flying == 0 && r.looks.retryAt.IsZero() && (r.looks.owed || r.unsettled()) {
-		r.looks.owed = false
-		r.lookNow()
+	if r.looks.flying == 0 && r.looks.retryAt.IsZero() {
+		r.lookAgain()
 	}
 	return changed
+}
+
+// lookAgain starts the look that the ones before did not stand in for.
+func (r *run) lookAgain() {
+	owed := r.looks.owed
+	r.looks.owed = false
+	switch {
+	case r.unsettled():
+		r.lookNow()
+	case owed:
+		r.lookSoon()
+	}
 }
 
 // lookFailed leaves everything as it is, keys included: this pod waits alone

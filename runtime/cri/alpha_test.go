@@ -94,7 +94,7 @@ func TestAlphaRuntime(t *testing.T) {
 	if _, err := c.PullImage(t.Context(), pull); err == nil || !strings.Contains(err.Error(), "has no ImageSpec.runtime_handler") {
 		t.Errorf("PullImage for a handler: %v", err)
 	}
-	if err := c.Events(t.Context(), func() { t.Error("opened") }, func(string) {}); !IsUnimplemented(err) {
+	if err := c.Events(t.Context(), func() { t.Error("opened") }, func(runtime.Hint) {}); !IsUnimplemented(err) {
 		t.Errorf("Events = %v", err)
 	}
 	if _, err := c.CgroupDriver(t.Context()); !IsUnimplemented(err) || !strings.Contains(err.Error(), "has no RuntimeConfig") {

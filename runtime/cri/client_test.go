@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"nodekit.dev/runtime"
 )
 
 func TestEndpoints(t *testing.T) {
@@ -188,7 +190,7 @@ func TestCloseEndsCallsAndLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := make(chan error)
-	go func() { ended <- c.Events(context.WithoutCancel(t.Context()), func() {}, func(string) {}) }()
+	go func() { ended <- c.Events(context.WithoutCancel(t.Context()), func() {}, func(runtime.Hint) {}) }()
 	<-entered
 	if err := c.Close(); err != nil {
 		t.Error(err)

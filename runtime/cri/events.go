@@ -13,13 +13,13 @@ import (
 // errStreamEnded is why Events returns when the runtime ends the stream.
 var errStreamEnded = errors.New("the runtime ended the stream")
 
-// Events calls pod with the UID of each pod that something happens to, until
+// Events calls event with the pod and the time of each thing that happens, until
 // ctx ends or the stream breaks, and returns why; it never returns nil. It
 // calls opened once, when the stream is open: what happened before is lost.
 // The UID is empty where the runtime does not tell whose event it is. Both
 // functions run on the caller's goroutine. A runtime without events gives an
 // error with Unimplemented, before or after opened.
-func (c *Client) Events(ctx context.Context, opened func(), pod func(uid string)) error {
+func (c *Client) Events(ctx context.Context, opened func(), event func(runtime.Hint)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the stream on every way out
 	stream, err := c.runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
@@ -28,14 +28,14 @@ func (c *Client) Events(ctx context.Context, opened func(), pod func(uid string)
 	}
 	opened()
 	for {
-		event, err := stream.Recv()
+		e, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
 			err = errStreamEnded
 		}
 		if err != nil {
 			return wrap(opEvents, "", err)
 		}
-		pod(eventUID(event))
+		event(runtime.Hint{UID: eventUID(e), At: nanoTime(e.GetCreatedAt())})
 	}
 }
 

@@ -5,15 +5,18 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"nodekit.dev/runtime"
 )
 
 func TestEvents(t *testing.T) {
 	f := newFake()
 	f.stream = func(s runtimeapi.RuntimeService_GetContainerEventsServer) error {
 		for _, e := range []*runtimeapi.ContainerEventResponse{
-			{PodSandboxStatus: &runtimeapi.PodSandboxStatus{Metadata: &runtimeapi.PodSandboxMetadata{Uid: "a"}}},
+			{CreatedAt: 7, PodSandboxStatus: &runtimeapi.PodSandboxStatus{Metadata: &runtimeapi.PodSandboxMetadata{Uid: "a"}}},
 			{ContainersStatuses: []*runtimeapi.ContainerStatus{{}, {Labels: podLabels("b")}}},
 			{ContainerId: "c"},
 		} {
@@ -25,19 +28,19 @@ func TestEvents(t *testing.T) {
 	}
 	c := start(t, f)
 	opened := 0
-	var uids []string
-	err := c.Events(t.Context(), func() { opened++ }, func(uid string) { uids = append(uids, uid) })
+	var hints []runtime.Hint
+	err := c.Events(t.Context(), func() { opened++ }, func(h runtime.Hint) { hints = append(hints, h) })
 	if !errors.Is(err, errStreamEnded) {
 		t.Errorf("Events = %v", err)
 	}
-	if want := []string{"a", "b", ""}; opened != 1 || !slices.Equal(uids, want) {
-		t.Errorf("opened %d times, uids %q, want once and %q", opened, uids, want)
+	if want := []runtime.Hint{{UID: "a", At: time.Unix(0, 7)}, {UID: "b"}, {}}; opened != 1 || !slices.Equal(hints, want) {
+		t.Errorf("opened %d times, hints %v, want once and %v", opened, hints, want)
 	}
 }
 
 func TestEventsOfARuntimeWithout(t *testing.T) {
 	c := start(t, newFake())
-	if err := c.Events(t.Context(), func() {}, func(string) {}); !IsUnimplemented(err) {
+	if err := c.Events(t.Context(), func() {}, func(runtime.Hint) {}); !IsUnimplemented(err) {
 		t.Errorf("Events = %v", err)
 	}
 }
@@ -50,7 +53,7 @@ func TestEventsEndWithTheContext(t *testing.T) {
 	}
 	c := start(t, f)
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := c.Events(ctx, cancel, func(string) {}); !errors.Is(err, context.Canceled) {
+	if err := c.Events(ctx, cancel, func(runtime.Hint) {}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Events = %v", err)
 	}
 }

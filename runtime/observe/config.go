@@ -20,11 +20,10 @@ type Source interface {
 	LookPod(ctx context.Context, uid string) (runtime.Pod, error)
 	// Status reads the runtime's health.
 	Status(ctx context.Context) (runtime.Status, error)
-	// Events calls opened once when the stream is open, then pod for each
-	// event with the UID of its pod, or "" when that is not known, and returns
-	// when the stream breaks or ctx ends. A runtime without events returns an
+	// Events calls opened once when the stream is open, then event for each
+	// event, with no UID when its pod is not known, and returns when the stream breaks or ctx ends. A runtime without events returns an
 	// error that answers Unimplemented() bool with true. One call at a time.
-	Events(ctx context.Context, opened func(), pod func(uid string)) error
+	Events(ctx context.Context, opened func(), event func(runtime.Hint)) error
 }
 
 // Config says how to watch. A zero duration is replaced by the default.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"nodekit.dev/runtime"
 )
 
 // runEvents keeps the event stream open. Where the runtime has no events it
@@ -56,18 +58,18 @@ func (o *Observer) streamEvents(ctx context.Context) error {
 func (o *Observer) eventsOpened() {
 	o.streaming.Store(true)
 	o.cfg.Trace.EventStream(true, nil)
-	o.hints.add("")
+	o.hints.add(runtime.Hint{})
 	o.relist.now()
 }
 
 // event hints at the pod; a pod that is not named is found by a list.
-func (o *Observer) event(uid string) {
-	o.cfg.Trace.Event(uid)
-	if uid == "" {
+func (o *Observer) event(hint runtime.Hint) {
+	o.cfg.Trace.Event(hint.UID)
+	if hint.UID == "" {
 		o.relist.now()
 		return
 	}
-	o.hints.add(uid)
+	o.hints.add(hint)
 }
 
 // pause waits for a signal or a time, whichever comes first. A nil channel

@@ -26,7 +26,7 @@ func (oneProcess) Status(context.Context) (runtime.Status, error) {
 	return runtime.Status{Name: "plain", RuntimeReady: true, NetworkReady: true}, nil
 }
 
-func (oneProcess) Events(ctx context.Context, _ func(), _ func(string)) error {
+func (oneProcess) Events(ctx context.Context, _ func(), _ func(runtime.Hint)) error {
 	<-ctx.Done()
 	return ctx.Err()
 }

@@ -23,7 +23,7 @@ type source struct {
 	hung      map[string]bool // pods whose look does not answer; "list" and "status" too
 	noEvents  bool
 	refuse    bool               // the event stream can not be opened
-	emit      func(uid string)   // of the open stream
+	emit      func(runtime.Hint) // of the open stream
 	cut       context.CancelFunc // ends the open stream
 	lists     []time.Time
 	asked     []time.Time // for the status
@@ -105,13 +105,13 @@ type noEventsError struct{}
 func (noEventsError) Error() string       { return "no events" }
 func (noEventsError) Unimplemented() bool { return true }
 
-func (s *source) Events(ctx context.Context, opened func(), pod func(uid string)) error {
+func (s *source) Events(ctx context.Context, opened func(), event func(runtime.Hint)) error {
 	ctx, cut := context.WithCancel(ctx)
 	defer cut()
 	s.mu.Lock()
 	s.opens = append(s.opens, time.Now())
 	noEvents, refuse := s.noEvents, s.refuse
-	s.emit, s.cut = pod, cut
+	s.emit, s.cut = event, cut
 	s.mu.Unlock()
 	if refuse {
 		return errors.New("connection refused")
@@ -129,7 +129,7 @@ func (s *source) event(uid string) {
 	s.mu.Lock()
 	emit := s.emit
 	s.mu.Unlock()
-	emit(uid)
+	emit(runtime.Hint{UID: uid, At: time.Now()})
 }
 
 // bench is an observer that runs, in a bubble of fake time.

@@ -49,7 +49,7 @@ func (o *Observer) runHealth(ctx context.Context) error {
 			wait = min(wait, o.cfg.RelistMin)
 		}
 		for _, uid := range o.quarantine.over(time.Now()) {
-			o.hints.add(uid)
+			o.hints.add(runtime.Hint{UID: uid})
 		}
 		select {
 		case <-time.After(wait):
@@ -74,7 +74,7 @@ func (o *Observer) readHealth(ctx context.Context) runtime.Status {
 	if before.RuntimeReady != now.RuntimeReady || before.NetworkReady != now.NetworkReady {
 		o.cfg.Log.Info("the runtime's health changed", "runtimeReady", now.RuntimeReady,
 			"networkReady", now.NetworkReady, "reason", now.Reason, "message", now.Message)
-		o.hints.add("")
+		o.hints.add(runtime.Hint{})
 	}
 	if isNew(before, now) {
 		poke(o.newRuntime)

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"sync"
+	"time"
 
 	"nodekit.dev/runtime"
 )
@@ -20,31 +21,33 @@ type hintQueue struct {
 	mu      sync.Mutex
 	all     bool
 	order   []string
-	pending map[string]bool
+	pending map[string]time.Time // when the newest happened; zero: not known
 }
 
 func newHintQueue() *hintQueue {
 	return &hintQueue{
 		out:     make(chan runtime.Hint),
 		wake:    make(chan struct{}, 1),
-		pending: map[string]bool{},
+		pending: map[string]time.Time{},
 	}
 }
 
-// add asks for a look at one pod; "" asks for a look at all of them. The
+// add asks for a look at one pod; no UID asks for a look at all of them. The
 // latter does not replace the former: the reader looks at all pods that it
 // knows of, and a hint may be about one that it does not.
-func (q *hintQueue) add(uid string) {
+func (q *hintQueue) add(hint runtime.Hint) {
 	q.mu.Lock()
+	before, waits := q.pending[hint.UID]
 	switch {
-	case uid == "":
+	case hint.UID == "":
 		q.all = true
-	case q.pending[uid]:
+	case waits:
+		q.pending[hint.UID] = later(before, hint.At)
 	case len(q.order) >= maxPending:
-		q.all, q.order, q.pending = true, nil, map[string]bool{}
+		q.all, q.order, q.pending = true, nil, map[string]time.Time{}
 	default:
-		q.pending[uid] = true
-		q.order = append(q.order, uid)
+		q.pending[hint.UID] = hint.At
+		q.order = append(q.order, hint.UID)
 	}
 	q.mu.Unlock()
 	poke(q.wake)
@@ -63,8 +66,20 @@ func (q *hintQueue) take() (runtime.Hint, bool) {
 	}
 	uid := q.order[0]
 	q.order = q.order[1:]
+	at := q.pending[uid]
 	delete(q.pending, uid)
-	return runtime.Hint{UID: uid}, true
+	return runtime.Hint{UID: uid, At: at}, true
+}
+
+// later is the later of two times; one that is not known may be any.
+func later(a, b time.Time) time.Time {
+	switch {
+	case a.IsZero() || b.IsZero():
+		return time.Time{}
+	case a.After(b):
+		return a
+	}
+	return b
 }
 
 // run hands the hints to the reader.

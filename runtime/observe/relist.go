@@ -99,7 +99,7 @@ func (o *Observer) relistOnce(ctx context.Context) bool {
 	}
 	changed := o.relist.compare(pods)
 	for _, uid := range changed {
-		o.hints.add(uid)
+		o.hints.add(runtime.Hint{UID: uid, At: time.Now()})
 	}
 	o.cfg.Trace.Listed(time.Since(start), len(pods), len(changed), nil)
 	return len(changed) > 0

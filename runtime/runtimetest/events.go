@@ -103,7 +103,7 @@ func (w *World) emitLocked(t EventType, s *sandbox, id string) {
 	if w.faults.losesEvent(s.pod.uid) {
 		return
 	}
-	w.events.hint(runtime.Hint{UID: s.pod.uid})
+	w.events.hint(runtime.Hint{UID: s.pod.uid, At: time.Now()})
 	if len(w.events.readers) == 0 {
 		return
 	}

@@ -1,0 +1,119 @@
+package podactor_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"nodekit.dev/node/internal/actortest"
+	"nodekit.dev/node/lifecycle"
+	"nodekit.dev/node/podactor"
+	"nodekit.dev/runtime/runtimetest"
+)
+
+// slowCalls is an engine whose calls take a while before and after their effect.
+type slowCalls struct{ *actortest.Bench }
+
+const callTakes = 100 * time.Millisecond
+
+func (e slowCalls) RunSandbox(ctx context.Context, req podactor.RunSandboxRequest) (podactor.RunSandboxResult, error) {
+	<-time.After(callTakes)
+	defer func() { <-time.After(callTakes) }()
+	return e.Bench.RunSandbox(ctx, req)
+}
+
+func (e slowCalls) StartContainer(ctx context.Context, req podactor.StartContainerRequest) (podactor.StartContainerResult, error) {
+	<-time.After(callTakes)
+	defer func() { <-time.After(callTakes) }()
+	return e.Bench.StartContainer(ctx, req)
+}
+
+func (e slowCalls) StopContainer(ctx context.Context, req podactor.StopContainerRequest) error {
+	<-time.After(callTakes)
+	defer func() { <-time.After(callTakes) }()
+	return e.Bench.StopContainer(ctx, req)
+}
+
+func (e slowCalls) Remove(ctx context.Context, req podactor.RemoveRequest) error {
+	<-time.After(callTakes)
+	defer func() { <-time.After(callTakes) }()
+	return e.Bench.Remove(ctx, req)
+}
+
+func TestOneLookPerAction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, actortest.Pod("u1", "web"), func(s *stage) { s.parts.Engine = slowCalls{s.Bench} })
+		s.after(time.Minute)
+		s.wantRunning(1)
+		// One before anything is done, one after the sandbox, one after the container.
+		if looks := s.Calls(runtimetest.MethodLook); looks != 3 {
+			t.Errorf("%d looks for a start, want 3", looks)
+		}
+		before := s.Calls(runtimetest.MethodLook)
+		s.stop(lifecycle.StopDeleted, 30*time.Second)
+		s.gone(time.Minute)
+		if looks := s.Calls(runtimetest.MethodLook) - before; looks != 2 {
+			t.Errorf("%d looks for a stop, want 2: after the container and after the sandbox", looks)
+		}
+	})
+}
+
+func TestOldNewsBringsNoLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, actortest.Pod("u1", "web"))
+		s.after(time.Minute)
+		for _, tc := range []struct {
+			name string
+			hint func()
+			want int
+		}{
+			{"older than the last look", func() { s.actor.Hint(time.Now().Add(-2 * time.Minute)) }, 0},
+			{"newer", func() { s.actor.Hint(time.Now()) }, 1},
+			{"of an unknown time", func() { s.actor.Hint(time.Time{}) }, 1},
+			{"many at once", func() {
+				for range 100 {
+					s.actor.Poke()
+				}
+			}, 1},
+		} {
+			before := s.Calls(runtimetest.MethodLook)
+			tc.hint()
+			s.after(time.Second)
+			if looks := s.Calls(runtimetest.MethodLook) - before; looks != tc.want {
+				t.Errorf("%s: %d looks, want %d", tc.name, looks, tc.want)
+			}
+		}
+	})
+}
+
+// hangingRemoval is an engine that takes as long to remove as it is told to.
+type hangingRemoval struct {
+	*actortest.Bench
+	release chan struct{}
+}
+
+func (e hangingRemoval) Remove(ctx context.Context, req podactor.RemoveRequest) error {
+	<-e.release
+	return e.Bench.Remove(ctx, req)
+}
+
+func TestHintDoesNotWaitForALongAction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		s := newStage(t, actortest.Pod("u1", "web"), func(s *stage) {
+			s.parts.Engine = hangingRemoval{Bench: s.Bench, release: release}
+		})
+		s.after(time.Minute)
+		s.stop(lifecycle.StopDeleted, 30*time.Second)
+		s.after(time.Minute) // the removal hangs
+		before := s.Calls(runtimetest.MethodLook)
+		s.actor.Poke()
+		s.after(2 * time.Second)
+		if looks := s.Calls(runtimetest.MethodLook) - before; looks != 1 {
+			t.Errorf("%d looks while an action hangs, want 1", looks)
+		}
+		close(release)
+		s.gone(time.Minute)
+	})
+}

@@ -192,15 +192,19 @@ func outOfMemory(t *testing.T, e *env) {
 	}
 }
 
+// activeDeadline leaves time for a slow start, so that a container is there to
+// be stopped.
 func activeDeadline(t *testing.T, e *env) {
-	pod := newPod("deadline", shell("main", untilTerm))
-	pod.Spec.ActiveDeadlineSeconds = ptr(int64(3))
+	pod := newPod("deadline", shell("main", sayingUntilTerm("main")))
+	pod.Spec.ActiveDeadlineSeconds = ptr(int64(10))
+	tr := traced(t, pod)
 	e.apply(t, pod)
-	e.until(t, "deadline", ready)
 	got := e.until(t, "deadline", phase(corev1.PodFailed))
 	if got.Status.Reason != "DeadlineExceeded" {
 		t.Errorf("it failed with %q, not DeadlineExceeded", got.Status.Reason)
 	}
+	awaitLine(t, tr, "main stops")
+	wantOrder(t, tr.lines(t), "main starts", "main stops")
 }
 
 // sandboxCrash: the pod gets a new sandbox, a new IP and new containers.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -151,23 +152,44 @@ func staticBadManifests(t *testing.T, e *env) {
 	})
 }
 
-// staticFixedUID: two contents under one UID take each other's place too.
+// staticFixedUID: under one UID another image replaces the container, and
+// another environment does not: as in stock, a container's hash is of its name
+// and image.
 func staticFixedUID(t *testing.T, e *env) {
-	for v := 1; v <= 2; v++ {
-		pod := versioned("fixed", v)
-		pod.UID = "11111111-2222-3333-4444-555555555555"
-		e.apply(t, pod)
-		got := e.until(t, "fixed", isVersion(v))
-		if got.UID != pod.UID {
-			t.Errorf("the pod has the UID %s, not the one of its manifest", got.UID)
-		}
-		eventually(t, patience, func() error {
-			got := e.until(t, "fixed", isVersion(v)) // its container may have been the old one
-			if env := e.execIn(t, got, "main", "env"); !strings.Contains(env, fmt.Sprintf("VERSION=%d\n", v)) {
-				return fmt.Errorf("the container of version %d has the environment %q", v, env)
-			}
-			return nil
-		})
+	pod := versioned("fixed", 1)
+	pod.UID = "11111111-2222-3333-4444-555555555555"
+	e.apply(t, pod)
+	first := e.until(t, "fixed", isVersion(1))
+	if first.UID != pod.UID {
+		t.Errorf("the pod has the UID %s, not the one of its manifest", first.UID)
+	}
+
+	other := testbed.RegistryHost + "/fixed:1"
+	img, err := testbed.BusyboxFrom(t.Context(), v1.Config{Env: []string{"PATH=/bin", "OTHER=image"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.bed.Registry.Push(t.Context(), other, img); err != nil {
+		t.Fatal(err)
+	}
+	pod = versioned("fixed", 2)
+	pod.UID, pod.Spec.Containers[0].Image = first.UID, other
+	e.apply(t, pod)
+	second := e.until(t, "fixed", all(isVersion(2), restarts("main", 1)))
+	if second.UID != first.UID {
+		t.Errorf("the pod's UID changed from %s to %s", first.UID, second.UID)
+	}
+	if env := e.execIn(t, second, "main", "env"); !strings.Contains(env, "VERSION=2\n") || !strings.Contains(env, "OTHER=image\n") {
+		t.Errorf("the new container has the environment %q", env)
+	}
+
+	pod = versioned("fixed", 3)
+	pod.UID, pod.Spec.Containers[0].Image = first.UID, other
+	e.apply(t, pod)
+	third := e.until(t, "fixed", isVersion(3))
+	old, _ := statusOf(second, "main")
+	if now, _ := statusOf(third, "main"); now.ContainerID != old.ContainerID {
+		t.Errorf("another environment replaced container %s by %s", old.ContainerID, now.ContainerID)
 	}
 }
 

@@ -163,10 +163,6 @@ func (m *Manager) Mounted(ctx context.Context, uid string) ([]string, error) {
 	return slices.Compact(mounted), nil
 }
 
-// PodDirs lists the UIDs that have a directory under pods/, sorted; orphans are
-// among them.
-func (m *Manager) PodDirs(context.Context) ([]string, error) { return dirs(m.layout.pods()) }
-
 // find looks up a volume of the pod's spec and who handles it.
 func (m *Manager) find(pod *corev1.Pod, name string) (corev1.Volume, Plugin, error) {
 	if err := errors.Join(checkName("pod UID", string(pod.UID)), checkName("volume", name)); err != nil {

@@ -93,7 +93,7 @@ func readablePanic(err error) error {
 }
 
 func isNil(v reflect.Value) bool {
-	switch v.Kind() { //nolint:exhaustive // only these can be nil
+	switch v.Kind() { // only these can be nil
 	case reflect.Pointer, reflect.Interface, reflect.Func, reflect.Map, reflect.Chan, reflect.Slice:
 		return v.IsNil()
 	}

@@ -27,9 +27,9 @@ func newVariadic(...int) node.Allocator       { return wire.AdmitAll() }
 func newWrong() *corev1.Pod                   { return &corev1.Pod{} }
 func newNothing()                             {}
 func newBadAdmitter() (node.Admitter, error)  { return nil, errors.New("no quota") }
-func newPointerMounts() actortest.Mounts      { return actortest.Mounts{} } //nolint:govet // never called
+func newPointerMounts() actortest.Mounts      { return actortest.Mounts{} } // never called
 func newNeedy(*http.Client) node.Allocator    { return wire.AdmitAll() }
-func newThree() (node.Allocator, error, bool) { return nil, nil, false } //nolint:revive,staticcheck // wrong on purpose
+func newThree() (node.Allocator, error, bool) { return nil, nil, false } // wrong on purpose
 
 type halfEngine struct{ node.Mounter }
 

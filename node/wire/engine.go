@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"nodekit.dev/internal/reasoned"
 	"nodekit.dev/node"
 	"nodekit.dev/node/handlers"
 	"nodekit.dev/node/podactor"
@@ -12,33 +11,33 @@ import (
 	"nodekit.dev/runtime/observe"
 )
 
-// Engine runs pods on a CRI runtime.
+// Engine runs pods on a CRI runtime. The client gives errors their reasons.
 func Engine(client *cri.Client) node.Engine { return criEngine{client} }
 
 type criEngine struct{ cri *cri.Client }
 
 func (e criEngine) RunSandbox(ctx context.Context, req podactor.RunSandboxRequest) (podactor.RunSandboxResult, error) {
 	id, err := e.cri.RunSandbox(ctx, req.Config)
-	return podactor.RunSandboxResult{SandboxID: id}, withReason("FailedCreatePodSandBox", err)
+	return podactor.RunSandboxResult{SandboxID: id}, err
 }
 
 func (e criEngine) StartContainer(ctx context.Context, req podactor.StartContainerRequest) (podactor.StartContainerResult, error) {
 	id, err := e.cri.CreateContainer(ctx, req.SandboxID, req.Config, req.Sandbox)
 	if err != nil {
-		return podactor.StartContainerResult{}, withReason("CreateContainerError", err)
+		return podactor.StartContainerResult{}, err
 	}
 	if err := e.cri.StartContainer(ctx, id); err != nil {
-		return podactor.StartContainerResult{}, withReason("RunContainerError", err)
+		return podactor.StartContainerResult{}, err
 	}
 	return podactor.StartContainerResult{ContainerID: id}, nil
 }
 
 func (e criEngine) StopContainer(ctx context.Context, req podactor.StopContainerRequest) error {
-	return withReason("KillContainerError", e.cri.StopContainer(ctx, req.ContainerID, req.Grace))
+	return e.cri.StopContainer(ctx, req.ContainerID, req.Grace)
 }
 
 func (e criEngine) StopSandbox(ctx context.Context, req podactor.StopSandboxRequest) error {
-	return withReason("KillPodSandboxError", e.cri.StopSandbox(ctx, req.SandboxID))
+	return e.cri.StopSandbox(ctx, req.SandboxID)
 }
 
 func (e criEngine) Remove(ctx context.Context, req podactor.RemoveRequest) error {
@@ -46,14 +45,6 @@ func (e criEngine) Remove(ctx context.Context, req podactor.RemoveRequest) error
 		return e.cri.RemoveContainer(ctx, req.ContainerID)
 	}
 	return e.cri.RemoveSandbox(ctx, req.SandboxID)
-}
-
-// withReason gives an error its class, unless it has one.
-func withReason(reason string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return reasoned.New(reasoned.Reason(err, reason), err)
 }
 
 // Watcher watches a runtime through an observer, which must run.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"nodekit.dev/internal/reasoned"
 	"nodekit.dev/node"
 	"nodekit.dev/node/podactor"
 	"nodekit.dev/runtime"
@@ -39,9 +40,9 @@ func (p puller) user(ctx context.Context, ref, handler string) (string, error) {
 	info, found, err := p.service.ImageStatus(ctx, runtime.ImageSpec{Image: ref, RuntimeHandler: handler})
 	switch {
 	case err != nil:
-		return "", withReason("ImageInspectError", err)
+		return "", reasoned.New(images.ReasonInspect, err)
 	case !found:
-		return "", withReason("ImageInspectError", fmt.Errorf("image %q is not there any more", ref))
+		return "", reasoned.New(images.ReasonInspect, fmt.Errorf("image %q is not there any more", ref))
 	case info.UID != nil:
 		return strconv.FormatInt(*info.UID, 10), nil
 	}

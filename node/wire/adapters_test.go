@@ -1,0 +1,281 @@
+package wire_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"nodekit.dev/internal/reasoned"
+	"nodekit.dev/node"
+	"nodekit.dev/node/podspec"
+	"nodekit.dev/node/wire"
+	"nodekit.dev/runtime"
+	"nodekit.dev/runtime/cri"
+	"nodekit.dev/runtime/images"
+	"nodekit.dev/runtime/runtimetest"
+	"nodekit.dev/volume"
+	"nodekit.dev/volume/plugins"
+)
+
+// clientOf is a CRI client of a World on a socket.
+func clientOf(t *testing.T, w *runtimetest.World) *cri.Client {
+	t.Helper()
+	client, err := cri.New(cri.Config{Endpoint: w.Serve(t, t.TempDir()).Endpoint()})
+	must(t, err)
+	t.Cleanup(func() { must(t, client.Close()) })
+	return client
+}
+
+// TestEngineReasons: each failed call has the stock kubelet's reason.
+func TestEngineReasons(t *testing.T) {
+	w := runtimetest.NewWorld(t, runtimetest.Config{})
+	engine := wire.Engine(clientOf(t, w))
+	ctx := t.Context()
+	w.AddImage("registry.test/app:1", runtimetest.RegistryImage{})
+	sandbox := runtimetest.SandboxFor("default", "web", "1", 0)
+	ran, err := engine.RunSandbox(ctx, node.RunSandboxRequest{Config: sandbox})
+	must(t, err)
+	id := ran.SandboxID
+	start := func(attempt uint32) error {
+		_, err := engine.StartContainer(ctx, node.StartContainerRequest{
+			SandboxID: id, Sandbox: sandbox,
+			Config: runtimetest.ContainerFor(sandbox, "app", "registry.test/app:1", attempt),
+		})
+		return err
+	}
+	for _, tc := range []struct {
+		method runtimetest.Method
+		call   func() error
+		want   string
+	}{
+		{runtimetest.MethodRunSandbox, func() error {
+			_, err := engine.RunSandbox(ctx, node.RunSandboxRequest{Config: runtimetest.SandboxFor("default", "b", "2", 0)})
+			return err
+		}, "FailedCreatePodSandBox"},
+		{runtimetest.MethodCreateContainer, func() error { return start(0) }, "CreateContainerError"},
+		{runtimetest.MethodStartContainer, func() error { return start(1) }, "RunContainerError"},
+		{runtimetest.MethodStopContainer, func() error {
+			return engine.StopContainer(ctx, node.StopContainerRequest{ContainerID: "container-1"})
+		}, "KillContainerError"},
+		{runtimetest.MethodStopSandbox, func() error {
+			return engine.StopSandbox(ctx, node.StopSandboxRequest{SandboxID: id})
+		}, "FailedKillPod"},
+	} {
+		w.Fault(runtimetest.Fault{Kind: runtimetest.Fail, Method: tc.method, Nth: 1})
+		err := tc.call()
+		w.ClearFaults()
+		if got := reasoned.Reason(err, "none"); err == nil || got != tc.want {
+			t.Errorf("%s: reason %s of %v, want %s", tc.method, got, err, tc.want)
+		}
+	}
+}
+
+func TestEngineRuns(t *testing.T) {
+	w := runtimetest.NewWorld(t, runtimetest.Config{})
+	engine := wire.Engine(clientOf(t, w))
+	ctx := t.Context()
+	w.AddImage("registry.test/app:1", runtimetest.RegistryImage{})
+	sandbox := runtimetest.SandboxFor("default", "web", "1", 0)
+	ran, err := engine.RunSandbox(ctx, node.RunSandboxRequest{Config: sandbox})
+	must(t, err)
+	id := ran.SandboxID
+	started, err := engine.StartContainer(ctx, node.StartContainerRequest{
+		SandboxID: id, Sandbox: sandbox, Config: runtimetest.ContainerFor(sandbox, "app", "registry.test/app:1", 0),
+	})
+	must(t, err)
+	must(t, engine.StopContainer(ctx, node.StopContainerRequest{ContainerID: started.ContainerID}))
+	must(t, engine.Remove(ctx, node.RemoveRequest{ContainerID: started.ContainerID}))
+	must(t, engine.StopSandbox(ctx, node.StopSandboxRequest{SandboxID: id}))
+	must(t, engine.Remove(ctx, node.RemoveRequest{SandboxID: id}))
+	w.CheckEmpty()
+}
+
+// TestPuller: the user of an image is a number where the image gives one, and
+// an image that went away meanwhile is an error to try again.
+func TestPuller(t *testing.T) {
+	w := runtimetest.NewWorld(t, runtimetest.Config{})
+	client := clientOf(t, w)
+	p, err := images.New(images.DefaultConfig(), client)
+	must(t, err)
+	puller := wire.Puller(p, client)
+	uid := int64(1000)
+	w.Registry("registry.test/number:1", runtimetest.RegistryImage{UID: &uid})
+	w.Registry("registry.test/name:1", runtimetest.RegistryImage{User: "web"})
+	w.Registry("registry.test/root:1", runtimetest.RegistryImage{})
+	for image, want := range map[string]string{"number": "1000", "name": "web", "root": ""} {
+		got, err := puller.Pull(t.Context(), node.PullRequest{
+			Pod: podNamed("1", "web"), Container: "app", Image: "registry.test/" + image + ":1", Policy: corev1.PullIfNotPresent,
+		})
+		if err != nil || got.User != want || got.Ref == "" {
+			t.Errorf("%s: %+v, %v, want user %q", image, got, err, want)
+		}
+	}
+	_, err = puller.Pull(t.Context(), node.PullRequest{Pod: podNamed("1", "web"), Image: "missing.invalid/x:1"})
+	if reasoned.Reason(err, "") != "ErrImagePull" {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestFeatures: before the runtime has spoken the answer is yes, afterwards it
+// is the runtime's.
+func TestFeatures(t *testing.T) {
+	w := runtimetest.NewWorld(t, runtimetest.Config{})
+	client := clientOf(t, w)
+	features := wire.Features(client)
+	if got := features("none"); !got.RecursiveReadOnlyMounts || !got.SupplementalGroupsPolicy {
+		t.Errorf("before: %+v", got)
+	}
+	_, err := client.Status(t.Context())
+	must(t, err)
+	said, err := client.Features(t.Context())
+	must(t, err)
+	want := podspec.RuntimeFeatures{
+		RecursiveReadOnlyMounts: said.Handlers[""].RecursiveReadOnlyMounts, SupplementalGroupsPolicy: said.SupplementalGroupsPolicy,
+	}
+	if got := features(""); got != want {
+		t.Errorf("afterwards: %+v, want %+v", got, want)
+	}
+	if features("none").RecursiveReadOnlyMounts {
+		t.Error("a handler that the runtime does not have can do something")
+	}
+}
+
+// fixedList is a Watcher of a list that stays.
+type fixedList struct {
+	node.Watcher
+	pods []runtime.Pod
+	err  error
+}
+
+func (f fixedList) List(context.Context) ([]runtime.Pod, error) { return f.pods, f.err }
+
+func TestRunningLogs(t *testing.T) {
+	container := func(id, name, restarts string, state runtime.ContainerState) runtime.Container {
+		return runtime.Container{ID: id, Name: name, State: state, Annotations: map[string]string{runtime.AnnotationRestartCount: restarts}}
+	}
+	pod := runtime.Pod{UID: "1", Namespace: "default", Name: "web", Containers: []runtime.Container{
+		container("c2", "app", "7", runtime.ContainerRunning),
+		container("c1", "app", "6", runtime.ContainerExited),
+		container("c3", "side", "0", runtime.ContainerRunning),
+		container("c4", "late", "0", runtime.ContainerCreated),
+	}}
+	got, err := wire.RunningLogs(fixedList{pods: []runtime.Pod{pod}}, "/logs").RunningLogs(t.Context())
+	must(t, err)
+	var text []string
+	for _, l := range got {
+		text = append(text, l.ContainerID+" "+l.Path)
+	}
+	want := []string{"c2 /logs/default_web_1/app/7.log", "c3 /logs/default_web_1/side/0.log"}
+	if !reflect.DeepEqual(text, want) {
+		t.Errorf("%q, want %q", text, want)
+	}
+	broken := errors.New("broken")
+	if _, err := wire.RunningLogs(fixedList{err: broken}, "/logs").RunningLogs(t.Context()); !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestHostsFile: containers that run have the file mounted, so it is written in
+// place, before each container's mounts are told.
+func TestHostsFile(t *testing.T) {
+	cfg := config(t, "unix:///x.sock")
+	cfg.Host.Hosts = true
+	cfg, err := cfg.Complete()
+	must(t, err)
+	builder, err := podspec.New(cfg.Spec)
+	must(t, err)
+	manager, err := volume.New(cfg.Volume, plugins.Default(), slog.New(slog.DiscardHandler))
+	must(t, err)
+	mounter := wire.Mounter(manager, builder)
+	pod := podNamed("1", "web", func(p *corev1.Pod) {
+		p.Spec.HostAliases = []corev1.HostAlias{{IP: "192.0.2.7", Hostnames: []string{"db.test"}}}
+	})
+	path := filepath.Join(cfg.RootDir, "pods/1/etc-hosts")
+	mount := func(ip string) os.FileInfo {
+		_, err := mounter.ContainerMounts(t.Context(), node.ContainerMountsRequest{Pod: pod, Container: "app", PodIPs: []string{ip}})
+		must(t, err)
+		text, err := os.ReadFile(path)
+		must(t, err)
+		for _, want := range []string{ip + "\tweb\n", "192.0.2.7\tdb.test\n"} {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("no %q in\n%s", want, text)
+			}
+		}
+		info, err := os.Stat(path)
+		must(t, err)
+		return info
+	}
+	first := mount("10.0.0.1")
+	if !os.SameFile(first, mount("10.0.0.2")) {
+		t.Error("the file was replaced")
+	}
+	must(t, os.Remove(path))
+	must(t, os.Mkdir(path, 0o750))
+	_, err = mounter.ContainerMounts(t.Context(), node.ContainerMountsRequest{Pod: pod, Container: "app"})
+	if reasoned.Reason(err, "") != "CreateContainerConfigError" {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestLogLinks(t *testing.T) {
+	dir, logs := filepath.Join(t.TempDir(), "containers"), t.TempDir()
+	hook := wire.LogLinks(dir, logs)
+	pod := podNamed("1", "web")
+	container := filepath.Join(logs, "default_web_1", "app")
+	must(t, hook.Started(t.Context(), pod, "app", "c0")) // the runtime wrote no log: no link
+	must(t, os.MkdirAll(container, 0o750))
+	links := func(want map[string]string) {
+		t.Helper()
+		got := map[string]string{}
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			target, err := os.Readlink(filepath.Join(dir, e.Name()))
+			must(t, err)
+			got[e.Name()] = target
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("links %v, want %v", got, want)
+		}
+	}
+	log := func(name string) string {
+		path := filepath.Join(container, name)
+		must(t, os.WriteFile(path, nil, 0o600))
+		return path
+	}
+	links(map[string]string{})
+	first := log("0.log")
+	for range 2 { // idempotent
+		must(t, hook.Started(t.Context(), pod, "app", "containerd://c1"))
+	}
+	links(map[string]string{"web_default_app-c1.log": first})
+
+	log("9.log.20260101-000000.gz")
+	tenth := log("10.log") // 10 is newer than 9
+	log("9.log")
+	must(t, os.Remove(first))
+	must(t, hook.Started(t.Context(), pod, "app", "c2"))
+	links(map[string]string{"web_default_app-c2.log": tenth}) // and the dead one went
+
+	must(t, os.Remove(tenth))
+	must(t, os.Symlink("/nowhere", filepath.Join(dir, "other_default_app-c1.log"))) // another pod's
+	must(t, hook.Cleanup(t.Context(), pod))
+	must(t, hook.Cleanup(t.Context(), pod))
+	links(map[string]string{"other_default_app-c1.log": "/nowhere"})
+}
+
+func TestNothing(t *testing.T) {
+	admission, err := wire.AdmitAll().Admit(t.Context(), node.AdmitRequest{Pod: podNamed("1", "web")})
+	if err != nil || admission.Verdict != "Admit" {
+		t.Errorf("%+v, %v", admission, err)
+	}
+	must(t, wire.AdmitAll().Release(t.Context(), "1"))
+	must(t, wire.NoCgroups().Ensure(t.Context(), podNamed("1", "web")))
+	must(t, wire.NoCgroups().Remove(t.Context(), "1"))
+}

@@ -45,11 +45,11 @@ func TestOneLookPerAction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, actortest.Pod("u1", "web"), func(s *stage) { s.parts.Engine = slowCalls{s.Bench} })
 		s.after(time.Minute)
-		s.wantRunning(1)
 		// One before anything is done, one after the sandbox, one after the container.
 		if looks := s.Calls(runtimetest.MethodLook); looks != 3 {
 			t.Errorf("%d looks for a start, want 3", looks)
 		}
+		s.wantRunning(1) // which looks, too
 		before := s.Calls(runtimetest.MethodLook)
 		s.stop(lifecycle.StopDeleted, 30*time.Second)
 		s.gone(time.Minute)

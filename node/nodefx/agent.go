@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -163,7 +164,7 @@ func (a *Agent) Parts() []string { return a.runner.Names() }
 func (a *Agent) Groups() GroupNames { return a.groups }
 
 // Routes are what AddHTTPRoute added, by pattern, for the program's server.
-func (a *Agent) Routes() []server.Route { return a.routes }
+func (a *Agent) Routes() []server.Route { return slices.Clone(a.routes) }
 
 // Graph is the object graph in DOT. It shows providers, not overrides.
 func (a *Agent) Graph() string { return string(a.graph) }

@@ -12,9 +12,9 @@ import (
 )
 
 // routes are what nodectl and operators ask the socket for, beside what
-// package server shows.
+// package server shows, and the vendor's own.
 func routes(agent *nodefx.Agent, s settings, seen eventLog) []server.Route {
-	return []server.Route{
+	return append(agent.Routes(), []server.Route{
 		show("GET /debug/parts", func() any { return agent.Parts() }),
 		show("GET /debug/hooks", func() any { return agent.Groups() }),
 		seen.record.Route(),
@@ -26,7 +26,7 @@ func routes(agent *nodefx.Agent, s settings, seen eventLog) []server.Route {
 		{Pattern: "GET /debug/pprof/symbol", Handler: http.HandlerFunc(pprof.Symbol)},
 		{Pattern: "GET /debug/pprof/trace", Handler: http.HandlerFunc(pprof.Trace)},
 		{Pattern: "GET /debug/pprof/cmdline", Handler: http.HandlerFunc(pprof.Cmdline)},
-	}
+	}...)
 }
 
 func show(pattern string, what func() any) server.Route {

@@ -1,0 +1,160 @@
+package app
+
+import (
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"nodekit.dev/cmd/kubelet/config"
+	"nodekit.dev/node/wire"
+)
+
+func settingsOf(t *testing.T, text string) settings {
+	t.Helper()
+	b := newBed(t)
+	o := newOptions(nil)
+	f := &flags{configFile: b.config(t, text), rootDir: "/r", hostname: "n", nodeIP: "192.0.2.1"}
+	s, err := load(o, f, o.vendorFlags)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	s.loaded.Kubelet.PodLogsDir = strings.ReplaceAll(s.loaded.Kubelet.PodLogsDir, b.dir, "")
+	return s
+}
+
+func translated(t *testing.T, text string) wire.Config {
+	t.Helper()
+	cfg, err := translate(t.Context(), settingsOf(t, text), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return cfg
+}
+
+// elsewhere are fields that do not go through translate, and what holds them.
+var elsewhere = []string{
+	"apiVersion", "kind", // config.TestBadFiles
+	"staticPodPath", "fileCheckFrequency", "staticPodURL", "staticPodURLHeader", "httpCheckFrequency", // TestSources
+	"podLogsDir",                        // TestTranslate
+	"failCgroupV1",                      // TestCgroupV1
+	"healthzPort", "healthzBindAddress", // TestRunningAgent, TestHealthzAddress
+	"featureGates",                                                  // TestTranslate
+	"logging.format", "logging.verbosity", "logging.flushFrequency", // TestFailures, TestTextLog, TestLogIsFlushedByTime
+	"runOnce",     // config.TestValidate
+	"oomScoreAdj", // checkHost, as root only
+}
+
+// Every field that is said to be acted on changes what the parts are made from.
+func TestEveryFieldActs(t *testing.T) {
+	values := map[string]string{
+		"containerLogMaxSize": "1Mi", "containerLogMaxFiles": "9", "containerLogMaxWorkers": "3", "containerLogMonitorInterval": "7s",
+		"containerRuntimeEndpoint": "unix:///a", "imageServiceEndpoint": "unix:///b", "runtimeRequestTimeout": "9s",
+		"serializeImagePulls": "true", "maxParallelImagePulls": "2\nserializeImagePulls: false",
+		"cgroupRoot": "/x", "cgroupDriver": "systemd", "cgroupsPerQOS": "true", "cpuCFSQuota": "false", "cpuCFSQuotaPeriod": "50ms",
+		"clusterDNS": "[192.0.2.53]", "clusterDomain": "a.example", "resolvConf": "/other", "seccompDefault": "true", "allowedUnsafeSysctls": "[net.core.somaxconn]",
+		"crashLoopBackOff.maxContainerRestartPeriod": "",
+	}
+	before := fingerprint(translated(t, ""))
+	for _, field := range config.ActedOn() {
+		value, ok := values[field]
+		if ok == slices.Contains(elsewhere, field) {
+			t.Errorf("%s: must be in one of the two lists", field)
+			continue
+		}
+		if !ok {
+			continue
+		}
+		text := field + ": " + value + "\n"
+		if field == "cgroupsPerQOS" { // the bed has it off
+			continue
+		}
+		if parent, child, nested := strings.Cut(field, "."); nested {
+			text = parent + ": {" + child + ": 9s}\n"
+		}
+		if fingerprint(translated(t, text)) == before {
+			t.Errorf("%q changes nothing", text)
+		}
+	}
+}
+
+// fingerprint is all values in a configuration; of functions, that they are set.
+func fingerprint(cfg wire.Config) string {
+	var out strings.Builder
+	var walk func(v reflect.Value)
+	walk = func(v reflect.Value) {
+		switch v.Kind() {
+		case reflect.Struct:
+			for i := range v.NumField() {
+				fmt.Fprint(&out, v.Type().Field(i).Name, ":")
+				walk(v.Field(i))
+			}
+		case reflect.Func, reflect.Pointer, reflect.Interface:
+			fmt.Fprint(&out, !v.IsNil(), " ")
+		default:
+			fmt.Fprintf(&out, "%v ", v)
+		}
+	}
+	walk(reflect.ValueOf(cfg))
+	return out.String()
+}
+
+func TestTranslate(t *testing.T) {
+	stock := translated(t, "")
+	if stock.NodeName != "n" || stock.RootDir != "/r" || stock.PodLogsDir != "/log/pods" || stock.Host.LogLinksDir != "/log/containers" || stock.Host.PodCgroups {
+		t.Errorf("%+v", stock)
+	}
+	rules := stock.Node.Rules
+	if rules.BackoffBase != 10*time.Second || rules.BackoffMax != 5*time.Minute || !rules.RestartRules || !rules.RestartAllContainers {
+		t.Errorf("stock rules: %+v", rules)
+	}
+	if !stock.Observe.Events || translated(t, "featureGates: {EventedPLEG: false}\n").Observe.Events {
+		t.Error("events are on unless EventedPLEG=false says otherwise")
+	}
+	fast := translated(t, "featureGates: {ReduceDefaultCrashLoopBackOffDecay: true}\n").Node.Rules
+	if fast.BackoffBase != time.Second || fast.BackoffMax != time.Minute {
+		t.Errorf("ReduceDefaultCrashLoopBackOffDecay: %+v", fast)
+	}
+	short := translated(t, "crashLoopBackOff: {maxContainerRestartPeriod: 2s}\n").Node.Rules
+	if short.BackoffBase != 2*time.Second || short.BackoffMax != 2*time.Second {
+		t.Errorf("the first back-off is longer than the last: %+v", short)
+	}
+	if off := translated(t, "featureGates: {ContainerRestartRules: false, RestartAllContainersOnContainerExits: false}\n").Node.Rules; off.RestartRules || off.RestartAllContainers {
+		t.Errorf("the gates of restart rules: %+v", off)
+	}
+	if one := translated(t, "serializeImagePulls: true\n"); one.Images.MaxParallel != 1 {
+		t.Errorf("serializeImagePulls: %d at once", one.Images.MaxParallel)
+	}
+	if root := translated(t, "cgroupRoot: agents/one/\n").Spec.Cgroups.Root; root != "/agents/one" {
+		t.Errorf("cgroupRoot %q", root)
+	}
+	none, err := translated(t, "resolvConf: \"\"\n").Spec.HostDNS()
+	if err != nil || len(none.Servers) != 1 || none.Servers[0] != "127.0.0.1" {
+		t.Errorf("an empty resolvConf: %+v, %v", none, err)
+	}
+}
+
+func TestHealthzAddress(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                     "",
+		"healthzPort: 10248\n": "127.0.0.1:10248",
+		"healthzPort: 1\nhealthzBindAddress: \"::1\"\n": "[::1]:1",
+	} {
+		if got := healthzAddress(&settingsOf(t, text).loaded.Kubelet); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestSources(t *testing.T) {
+	for text, want := range map[string]int{
+		"": 0, "staticPodPath: /m\n": 1, "staticPodURL: http://x\n": 1, "staticPodPath: /m\nstaticPodURL: http://x\nstaticPodURLHeader: {A: [b]}\n": 2,
+	} {
+		if got := len(sources(wire.Config{}, &settingsOf(t, text).loaded.Kubelet, eventLog{})); got != want {
+			t.Errorf("%q: %d sources, want %d", text, got, want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
@@ -119,14 +120,17 @@ func isReady(pod corev1.Pod) bool {
 
 // why collects the messages that explain a pod's state.
 func why(pod corev1.Pod) string {
-	text := pod.Status.Message
+	var parts []string
+	if pod.Status.Message != "" {
+		parts = append(parts, pod.Status.Message)
+	}
 	for _, c := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
 		if c.State.Waiting != nil && c.State.Waiting.Message != "" {
-			text += fmt.Sprintf(" [%s: %s]", c.Name, c.State.Waiting.Message)
+			parts = append(parts, fmt.Sprintf("[%s: %s]", c.Name, c.State.Waiting.Message))
 		}
 	}
-	if text == "" {
+	if len(parts) == 0 {
 		return ""
 	}
-	return ": " + text
+	return ": " + strings.Join(parts, " ")
 }

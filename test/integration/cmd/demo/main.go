@@ -10,6 +10,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -21,8 +22,6 @@ import (
 )
 
 const (
-	// manifests is where the sample pods are, seen from test/integration.
-	manifests = "../../examples/manifests"
 	// checkTimeout is how long the pods may take to be as they should be.
 	checkTimeout = 2 * time.Minute
 	// stopTimeout is how long all of the cleaning up may take.
@@ -32,15 +31,18 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := run(ctx, os.Getenv("RUN_ONCE") != "")
-	if err != nil && !errors.Is(err, context.Canceled) {
+	folder := flag.String("manifests", "../../examples/manifests", "folder of the pods to run")
+	flag.Parse()
+	err := run(ctx, *folder, os.Getenv("RUN_ONCE") != "")
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "\n"+err.Error())
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, once bool) (err error) {
-	folder, err := filepath.Abs(manifests)
+// run does all of it. Being interrupted is no error; what can not be removed is.
+func run(ctx context.Context, folder string, once bool) (err error) {
+	folder, err = filepath.Abs(folder)
 	if err != nil {
 		return err
 	}
@@ -50,7 +52,9 @@ func run(ctx context.Context, once bool) (err error) {
 	}
 	d := &demo{manifests: folder, wanted: wanted, table: newTable(os.Stdout)}
 	defer func() {
-		// Cleaning up goes on after Ctrl-C.
+		if ctx.Err() != nil {
+			err = nil // whatever failed, failed because of that
+		}
 		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer cancel()
 		err = errors.Join(err, d.stop(undo))

@@ -27,7 +27,7 @@ help: ## show this menu
 
 .PHONY: run
 run: ## start real pods on a private containerd here (root; RUN_ONCE=1 ends after the check)
-	cd test/integration && exec $(GO) run ./cmd/demo
+	@cd test/integration && $(GO) build -o ../../_output/demo ./cmd/demo && exec ../../_output/demo # go run would fail on Ctrl-C
 
 .PHONY: build
 build: ## build the binaries into bin/

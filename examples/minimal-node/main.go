@@ -6,8 +6,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -27,21 +29,23 @@ func main() {
 	socket := flag.String("socket", "/run/containerd/containerd.sock", "CRI socket")
 	image := flag.String("image", "busybox", "image of the pod")
 	root := flag.String("root", "/var/lib/minimal-node", "directory of the agent")
+	logs := flag.String("logs", "/var/log/minimal-node", "directory of the pods' logs")
 	flag.Parse()
+	cfg := wire.Default()
+	cfg.NodeName, cfg.NodeIPs = "minimal", []string{"192.0.2.1"}
+	cfg.RootDir, cfg.PodLogsDir, cfg.CRI.Endpoint = *root, *logs, *socket
+	cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *socket, *image, *root); err != nil {
+	if err := run(ctx, cfg, *image, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, socket, image, root string) error {
-	cfg := wire.Default()
-	cfg.NodeName, cfg.NodeIPs = "minimal", []string{"192.0.2.1"}
-	cfg.RootDir, cfg.CRI.Endpoint = root, socket
-	cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
-
+// run lives until ctx ends. The pod runs on: a second run finds it.
+func run(ctx context.Context, cfg wire.Config, image string, out io.Writer) error {
 	pods, err := source.NewChannel("go", source.Config{NodeName: cfg.NodeName, Log: cfg.Log})
 	if err != nil {
 		return err
@@ -49,11 +53,10 @@ func run(ctx context.Context, socket, image, root string) error {
 	if err := pods.Set([]*corev1.Pod{sleeper(image)}); err != nil {
 		return err
 	}
-
 	agent, err := nodefx.New(
 		nodefx.Config(cfg),
 		nodefx.AddSource("go", pods),
-		nodefx.AddStatusSink(printer{}),
+		nodefx.AddStatusSink(printer{out}),
 	)
 	if err != nil {
 		return err
@@ -67,10 +70,7 @@ func run(ctx context.Context, socket, image, root string) error {
 	}
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	if stopErr := agent.Stop(stopCtx); err == nil {
-		err = stopErr
-	}
-	return err
+	return errors.Join(err, agent.Stop(stopCtx))
 }
 
 func sleeper(image string) *corev1.Pod {
@@ -82,11 +82,12 @@ func sleeper(image string) *corev1.Pod {
 	}
 }
 
-// printer shows each change of a pod's phase.
-type printer struct{}
+// printer shows each new status of a pod.
+type printer struct{ out io.Writer }
 
 var _ node.StatusSink = printer{}
 
-func (printer) PodStatus(u node.StatusUpdate) {
-	fmt.Printf("%s/%s: %s, machine %v\n", u.Namespace, u.Name, u.Status.Phase, u.Phase)
+// PodStatus implements [node.StatusSink].
+func (p printer) PodStatus(u node.StatusUpdate) {
+	fmt.Fprintf(p.out, "%s/%s: %s, machine %v\n", u.Namespace, u.Name, u.Status.Phase, u.Phase)
 }

@@ -57,6 +57,7 @@ func (a *agent) start(action lifecycle.Action) {
 	a.flights[action.Key] = f
 	l.actions++
 	a.checkAction(f)
+	a.facts.asked[action.Key] = action
 	if f.reserve(a.w) {
 		f.fate = fails
 	}
@@ -223,7 +224,7 @@ func (f *flight) endSandbox(w *world) {
 	if s == nil {
 		return
 	}
-	s.Ready, s.IPs = false, nil
+	s.Ready, s.IPs, s.stopped = false, nil, true
 	for _, c := range w.containers {
 		if c.SandboxID == s.ID {
 			w.exit(c, 137, "")

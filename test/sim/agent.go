@@ -33,6 +33,7 @@ type agent struct {
 	failures       int // looks in a row
 	wakes          int // number of the newest alarm
 	preStopRan     map[string]bool
+	peeks          bool // it looks also while it is held
 
 	facts facts
 }
@@ -42,6 +43,7 @@ func (l *life) newAgent(inc *incarnation, want lifecycle.Want) *agent {
 	a := &agent{
 		l: l, inc: inc, w: inc.w, epoch: l.epochs, want: want,
 		flights: map[lifecycle.Key]*flight{}, preStopRan: map[string]bool{},
+		facts: facts{killAt: map[string]time.Time{}, asked: map[lifecycle.Key]lifecycle.Action{}},
 	}
 	a.seen = lifecycle.Seen{
 		NetworkReady: l.network, Mounted: map[string]bool{}, Far: map[string]bool{}, Images: map[string]lifecycle.Image{},
@@ -59,6 +61,7 @@ func (l *life) newAgent(inc *incarnation, want lifecycle.Want) *agent {
 	for _, s := range a.w.sandboxes {
 		s.seenAt = time.Time{}
 	}
+	a.peeks = l.rng.IntN(2) == 0
 	inc.agent = a
 	l.agents = append(l.agents, a)
 	l.after(time.Millisecond, a.begin)
@@ -69,8 +72,10 @@ func (a *agent) begin() {
 	if a.dead {
 		return
 	}
-	if !a.want.Held {
+	if !a.want.Held || a.peeks {
 		a.look()
+	}
+	if !a.want.Held {
 		for _, c := range a.w.containers { // a new prober starts over
 			if spec, _, _ := specOf(a.want.Pod, c.Name); spec != nil && alive(c) {
 				a.l.planProbes(a.w, c, spec)
@@ -86,7 +91,7 @@ func (a *agent) relist() {
 	if a.dead || a.over {
 		return
 	}
-	if !a.want.Held {
+	if !a.want.Held || a.peeks {
 		a.look()
 	}
 	a.l.after(time.Minute, a.relist)
@@ -125,7 +130,7 @@ func (a *agent) lookAgain() {
 }
 
 func (a *agent) looked(number, version int, view runtime.Pod, mounted map[string]bool) {
-	if a.dead || a.over || number <= a.applied || a.want.Held {
+	if a.dead || a.over || number <= a.applied || a.want.Held && !a.peeks {
 		return
 	}
 	news := !a.seen.Looked || version != a.version

@@ -90,6 +90,7 @@ func (l *life) checkEnded(inc *incarnation) {
 	l.must(a.mem.Phase == lifecycle.Cleaning, "progress", "%s is %s, though it ended: %s", inc.name, a.mem.Phase, w.left())
 	l.must(len(w.running(l.now)) == 0 && len(w.ready(l.now)) == 0, "progress", "%s ended and has %s", inc.name, w.left())
 	l.must(len(w.mounted) == 0 && !w.cgroup, "progress", "%s ended and has %s", inc.name, w.left())
+	a.checkNetworks(l.now)
 	l.must(terminal(a.plan.Status.Phase), "progress", "%s ended %s", inc.name, a.plan.Status.Phase)
 }
 

@@ -47,6 +47,7 @@ func (a *agent) checkPlan(in lifecycle.Input, plan lifecycle.Plan) {
 	}
 	a.checkDeadline(plan)
 	a.noteEnd(in, plan)
+	a.checkHurry(plan)
 	a.checkPure(in, plan)
 	a.l.checkPace()
 }

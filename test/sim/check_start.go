@@ -25,6 +25,7 @@ func (a *agent) checkAction(f *flight) {
 		must(a.seen.Admission.Verdict == lifecycle.VerdictAdmit, "admission first", "%s before admission", f.Kind)
 		must(a.w.hooked && a.seen.Prepared, "prepare first", "%s before the Prepare hooks", f.Kind)
 	}
+	a.checkRetry(f)
 	switch f.Kind {
 	case lifecycle.RunSandbox:
 		a.checkRunSandbox(f)
@@ -35,6 +36,19 @@ func (a *agent) checkAction(f *flight) {
 	case lifecycle.RunPostStart:
 		a.checkPostStart(f)
 	}
+}
+
+// checkRetry holds that a failed action is not tried again before its time,
+// and that one that failed for good is not tried again at all.
+func (a *agent) checkRetry(f *flight) {
+	failure, failed := a.seen.Failed[f.Key]
+	same := a.facts.asked[f.Key]
+	same.Grace, same.SkipPreStop, same.Restarts, same.Attempt = f.Grace, f.SkipPreStop, f.Restarts, f.Attempt
+	if !failed || same != f.Action || f.Kind == lifecycle.StopContainer {
+		return
+	}
+	a.l.must(!failure.Fatal, "no retry of what failed for good", "%s", describe(f.Action))
+	a.l.must(!a.l.now.Before(failure.RetryAt), "no early retry", "%s %s too early", describe(f.Action), failure.RetryAt.Sub(a.l.now))
 }
 
 func (a *agent) checkRunSandbox(f *flight) {
@@ -159,6 +173,15 @@ func (a *agent) shows(id string) bool {
 	for _, c := range a.seen.Runtime.Containers {
 		if c.ID == id {
 			return true
+		}
+	}
+	return false
+}
+
+func (a *agent) showsAlive(id string) bool {
+	for _, c := range a.seen.Runtime.Containers {
+		if c.ID == id {
+			return c.State == runtime.ContainerRunning || c.State == runtime.ContainerUnknown
 		}
 	}
 	return false

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"nodekit.dev/node/lifecycle"
@@ -12,6 +13,7 @@ type facts struct {
 	ended     time.Time // when it was first seen to end
 	killLimit time.Time // the earliest kill time asked for
 	killAt    map[string]time.Time
+	asked     map[lifecycle.Key]lifecycle.Action // the last action of each key
 }
 
 // noteFacts writes down, just before a decision, which reasons to stop each
@@ -88,9 +90,6 @@ func (a *agent) checkGrace(f *flight, c *container) {
 		a.l.must(!kill.After(a.facts.killLimit) || !kill.After(least), "grace of the pod",
 			"%s is killed %s after the grace is over", c.ID, kill.Sub(a.facts.killLimit))
 	}
-	if a.facts.killAt == nil {
-		a.facts.killAt = map[string]time.Time{}
-	}
 	if before, asked := a.facts.killAt[c.ID]; asked && f.Grace > 0 && !a.w.pastOf(c.Name).hazy {
 		a.l.must(!kill.After(before), "grace never grows", "%s is killed %s later than asked before", c.ID, kill.Sub(before))
 	}
@@ -123,6 +122,7 @@ func (a *agent) checkEffect(f *flight) {
 	switch f.Kind {
 	case lifecycle.RunSandbox:
 		must(len(w.ready(f.issued)) == 0, "one sandbox", "a second ready sandbox")
+		a.checkNetworks(f.issued)
 		must(len(w.running(f.issued)) == 0, "one sandbox", "a new sandbox while containers run")
 	case lifecycle.StartContainer:
 		for _, c := range w.running(f.issued) {
@@ -151,6 +151,30 @@ func (a *agent) checkEffect(f *flight) {
 	case lifecycle.RemovePodDir:
 		must(len(w.mounted) == 0, "no directory removed over mounts", "mounts %v", w.mounted)
 		must(len(w.running(f.issued)) == 0, "no directory removed under a container", "")
+	}
+}
+
+// checkNetworks holds that a sandbox that died is stopped all the same: its
+// network is still there.
+func (a *agent) checkNetworks(at time.Time) {
+	for _, s := range a.w.sandboxes {
+		a.l.must(s.stopped || s.Ready || s.hidden(at), "dead sandboxes are stopped", "%s was not", s.ID)
+	}
+}
+
+// checkHurry holds that once the grace of the pod is over, a stop under way
+// that would take longer is called off.
+func (a *agent) checkHurry(plan lifecycle.Plan) {
+	if a.facts.ended.IsZero() || a.l.now.Before(a.facts.killLimit) {
+		return
+	}
+	limit := a.l.now.Add(a.want.Rules.MinimumGrace)
+	for key, f := range a.flights {
+		if f.Kind != lifecycle.StopContainer || f.cancelled || f.returned || slices.Contains(plan.Cancel, key) || !a.showsAlive(f.ContainerID) {
+			continue
+		}
+		a.l.must(!f.issued.Add(f.Grace).After(limit), "a stop is hurried", "%s would kill %s too late",
+			describe(f.Action), f.issued.Add(f.Grace).Sub(limit))
 	}
 }
 

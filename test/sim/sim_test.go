@@ -14,6 +14,7 @@ var (
 	oneSeed  = flag.Uint64("seed", 0, "run this seed alone, with its trace")
 	without  = flag.String("without", "", "leave out these faults, such as restarts,zombies")
 	allSeeds = flag.Uint64("seeds", seedsWanted(), "how many seeds to run (NODEKIT_SIM_SEEDS)")
+	quick    = flag.Bool("quick", false, "stop at the first broken rule, and do not shrink")
 	firstOne = flag.Uint64("first", 1, "the first of them")
 )
 
@@ -51,6 +52,9 @@ func TestSim(t *testing.T) {
 		total.Busiest = max(total.Busiest, result.Busiest)
 		if result.Broken == nil {
 			continue
+		}
+		if *quick {
+			t.Fatalf("seed %d: %v", seed, result.Broken)
 		}
 		broken[result.Broken.Rule]++
 		if broken[result.Broken.Rule] == 1 {

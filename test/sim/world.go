@@ -53,6 +53,7 @@ func (o origin) hidden(at time.Time) bool {
 type sandbox struct {
 	runtime.Sandbox
 	origin
+	stopped bool // on purpose, so that its network is taken away
 }
 
 // container is one run, or a container that was created and never ran.

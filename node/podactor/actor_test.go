@@ -23,6 +23,7 @@ type stage struct {
 	*testing.T
 	*actortest.Bench
 	parts podactor.Parts
+	root  string // of the actor's files
 	actor *podactor.Actor
 	want  lifecycle.Want
 	done  chan error
@@ -33,7 +34,7 @@ type stage struct {
 func newStage(t *testing.T, pod *corev1.Pod, edit ...func(*stage)) *stage {
 	t.Helper()
 	b := actortest.New(t, runtimetest.Config{})
-	s := &stage{T: t, Bench: b, done: make(chan error, 1)}
+	s := &stage{T: t, Bench: b, root: t.TempDir(), done: make(chan error, 1)}
 	s.want = lifecycle.Want{
 		UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name, Pod: pod, Static: true,
 		Rules: lifecycle.DefaultRules(),
@@ -58,7 +59,9 @@ func config(t *testing.T) podactor.Config {
 // start makes an actor and runs it, with the world's hints.
 func (s *stage) start() {
 	s.Helper()
-	actor, err := podactor.New(config(s.T), s.parts, s.want)
+	cfg := config(s.T)
+	cfg.RootDir = s.root
+	actor, err := podactor.New(cfg, s.parts, s.want)
 	if err != nil {
 		s.Fatal(err)
 	}

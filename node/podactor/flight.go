@@ -164,7 +164,7 @@ func fallbackReason(kind lifecycle.Kind) string {
 	case lifecycle.Mount:
 		return "FailedMount"
 	case lifecycle.Unmount:
-		return "FailedUnmount"
+		return "FailedUnMount"
 	case lifecycle.Pull:
 		return "ErrImagePull"
 	case lifecycle.RunSandbox:

@@ -24,6 +24,7 @@ func (j *job) pull(ctx context.Context) (effect, error) {
 	}
 	res, err := j.parts.Puller.Pull(ctx, PullRequest{
 		Pod: j.pod, Container: spec.Name, Image: image, Policy: spec.ImagePullPolicy, Sandbox: sandbox,
+		Tell: func(e lifecycle.Event) { j.event(e.Type, e.Reason, e.Message) },
 	})
 	if err != nil {
 		return nil, err
@@ -76,8 +77,8 @@ func (j *job) startContainer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j.event(lifecycle.EventNormal, "Created", "Created container "+req.Config.Name)
-	j.event(lifecycle.EventNormal, "Started", "Started container "+req.Config.Name)
+	j.event(lifecycle.EventNormal, "Created", "Container created")
+	j.event(lifecycle.EventNormal, "Started", "Container started")
 	return j.started(ctx, res.ContainerID)
 }
 
@@ -92,18 +93,11 @@ func (j *job) containerRequest(ctx context.Context) (StartContainerRequest, erro
 	if err != nil {
 		return req, fmt.Errorf("container %s: mounts: %w", spec.Name, err)
 	}
-	terminationLog := ""
-	if spec.TerminationMessagePath != "" {
-		terminationLog, err = makeTerminationLog(j.cfg.RootDir, j.uid, spec.Name, j.action.Attempt)
-		if err != nil {
-			return req, fmt.Errorf("container %s: termination log: %w", spec.Name, err)
-		}
-	}
 	req.SandboxID = j.action.SandboxID
 	req.Config, err = j.parts.Specs.Container(ContainerSpecRequest{
 		Pod: j.pod, Container: spec.Name, Attempt: j.action.Attempt, Restarts: j.action.Restarts,
 		ImageRef: j.imageRef, ImageUser: j.imageUser, Mounts: mounts.Mounts, PodIPs: j.podIPs,
-		TerminationLog: terminationLog,
+		TerminationLog: j.terminationLog(spec),
 	})
 	if err != nil {
 		return req, fmt.Errorf("container %s: config: %w", spec.Name, err)
@@ -138,7 +132,7 @@ func (j *job) started(ctx context.Context, id string) error {
 }
 
 func (j *job) removeContainer(ctx context.Context) error {
-	return j.parts.Engine.Remove(ctx, RemoveRequest{ContainerID: j.action.ContainerID})
+	return j.parts.Engine.Remove(ctx, RemoveRequest{ContainerID: j.action.ContainerID, Container: j.container})
 }
 
 // enterGate waits in line for the runtime.

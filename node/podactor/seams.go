@@ -62,6 +62,9 @@ type StopSandboxRequest struct{ SandboxID string }
 type RemoveRequest struct {
 	ContainerID string
 	SandboxID   string
+	// Container is what the last look showed of the container, for who removes
+	// what else belongs to it; empty with a SandboxID.
+	Container runtime.Container
 }
 
 // Watcher reads the runtime. The default is runtime/observe.
@@ -99,6 +102,9 @@ type PullRequest struct {
 	Image     string
 	Policy    corev1.PullPolicy
 	Sandbox   runtime.SandboxConfig
+	// Tell hands out an event about the pull, and fills in the container. It
+	// does not block; nil: nobody listens.
+	Tell func(lifecycle.Event)
 }
 
 // PullResult names the image by what the runtime knows it by.

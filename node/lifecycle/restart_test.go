@@ -326,3 +326,18 @@ func TestPullAlwaysPullsBeforeEachStart(t *testing.T) {
 	w.after(10 * time.Second)
 	w.expect("Pull a", "StartContainer a#2")
 }
+
+// The plan that pulls the image again must not start the container on the old
+// one (found by test/sim).
+func TestPullAlwaysWaitsForThePullOfItsOwnPlan(t *testing.T) {
+	w := newWorld(t, newPod(corev1.RestartPolicyAlways, mainC("a", func(c *corev1.Container) { c.ImagePullPolicy = corev1.PullAlways })))
+	w.settle()
+	w.took()
+	w.hold[Pull] = true
+	w.exit("a-0", 1)
+	w.settle()
+	w.expect("Pull a")
+	w.land(KeyImage("a"))
+	w.settle()
+	w.expect("StartContainer a#1")
+}

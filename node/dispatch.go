@@ -29,6 +29,7 @@ type dispatcher struct {
 	wants    map[string]wants // by source
 	owner    map[string]string
 	reported map[string]bool
+	unclear  map[string]bool // sources that may want more than they name
 	isReady  bool
 	checking map[string]bool // UIDs that are being looked up
 	scanning bool
@@ -52,6 +53,7 @@ func newDispatcher(ctx context.Context, n *Node) *dispatcher {
 		wants:    map[string]wants{},
 		owner:    map[string]string{},
 		reported: map[string]bool{},
+		unclear:  map[string]bool{},
 		checking: map[string]bool{},
 		network:  n.parts.Watcher.Status().NetworkReady,
 	}

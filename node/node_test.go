@@ -343,6 +343,52 @@ func TestOrphansGoOnceAllSourcesHaveReported(t *testing.T) {
 	})
 }
 
+func TestUnclearSourceKeepsItsPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from := func(source string) func(*corev1.Pod) {
+			return func(p *corev1.Pod) { p.Annotations[runtime.AnnotationConfigSource] = source }
+		}
+		http := newSource("http")
+		s := newStage(t, func(s *stage) {
+			s.parts.Sources = append(s.parts.Sources, node.Ordered[node.Source]{Name: "http", Value: http})
+		})
+		s.set(static("torn", "torn"), static("good", "good"), static("gone", "gone"))
+		http.ch <- node.SourceUpdate{Pods: []*corev1.Pod{static("web", "web", from("http"))}}
+		s.after(time.Second)
+		s.end()
+		s.Mounts.Put("torn", "data")
+		s.Mounts.Put("dead", "data") // its sandbox did not outlive a power loss
+		s.start()
+		s.file.ch <- node.SourceUpdate{Pods: []*corev1.Pod{static("good", "good")}, Unclear: true}
+		http.ch <- node.SourceUpdate{}
+		s.after(10 * time.Minute)
+		if !s.isReady() {
+			t.Error("not ready")
+		}
+		s.wantRunning("torn", 1)
+		s.wantRunning("good", 1)
+		if !s.Seen(t, "web").Empty() {
+			t.Error("the orphan of a clear source is still there")
+		}
+		dirs, _ := s.Mounts.ListPodDirs(t.Context())
+		if !slices.Contains(dirs, "torn") || !slices.Contains(dirs, "dead") {
+			t.Errorf("directories that are left: %v", dirs)
+		}
+		before := s.Seen(t, "torn").Containers[0].ID
+		s.set(static("good", "good"), static("torn", "torn"))
+		s.after(time.Minute)
+		if after := s.Seen(t, "torn").Containers; len(after) != 1 || after[0].ID != before {
+			t.Errorf("the pod of the mended manifest: %+v", after)
+		}
+		if !s.Seen(t, "gone").Empty() {
+			t.Error("the orphan is still there although the source is clear")
+		}
+		if dirs, _ := s.Mounts.ListPodDirs(t.Context()); !slices.Equal(dirs, []string{"torn"}) {
+			t.Errorf("directories that are left: %v", dirs)
+		}
+	})
+}
+
 func TestUnknownPodThatTurnsUpLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)

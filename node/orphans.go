@@ -92,6 +92,16 @@ func (d *dispatcher) scan(ctx context.Context) (result scan, err error) {
 	return result, err
 }
 
+// mayGo says that nobody can come to want what nobody names now: every source
+// that may have made it names all that it wants. Who made what tells no source,
+// such as a directory, nobody knows.
+func (d *dispatcher) mayGo(foundFrom string) bool {
+	if foundFrom == "" {
+		return len(d.unclear) == 0
+	}
+	return !d.unclear[foundFrom]
+}
+
 // scanned gives everything that nobody wants an actor that takes it away.
 func (d *dispatcher) scanned(result scan) {
 	d.scanning = false
@@ -112,7 +122,7 @@ func (d *dispatcher) unclaimed() []*record {
 	defer d.mu.Unlock()
 	var recs []*record
 	for rec := range d.table.all {
-		if rec.actor == nil && rec.source == "" {
+		if rec.actor == nil && rec.source == "" && d.mayGo(rec.foundFrom) {
 			recs = append(recs, rec)
 		}
 	}
@@ -132,7 +142,7 @@ func (d *dispatcher) orphan(pod runtime.Pod) {
 	}
 	begun := rec.actor != nil
 	d.mu.Unlock()
-	if !begun {
+	if !begun && d.mayGo(rec.foundFrom) {
 		d.beginOrphan(rec)
 	}
 }

@@ -73,6 +73,10 @@ type SourceUpdate struct {
 	// have thousands of pods. The first update of a source is never partial.
 	Partial bool
 	Removed []types.UID
+	// Unclear says that the source may want more than it names: something of
+	// its input could not be read, and never could before. While it is so, what
+	// an earlier agent left of this source and nobody names is left alone.
+	Unclear bool
 }
 
 // Mutator changes a pod before it is admitted, whatever its source.

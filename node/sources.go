@@ -107,6 +107,24 @@ func (d *dispatcher) sourceUpdate(update SourceUpdate) {
 	for _, uid := range added {
 		d.supersedeFound(update.Source, have[uid])
 	}
+	d.clarity(update)
+}
+
+// clarity notes whether the source names all that it wants. What was left
+// alone for its sake is looked at again when it does.
+func (d *dispatcher) clarity(update SourceUpdate) {
+	if update.Unclear == d.unclear[update.Source] {
+		return
+	}
+	if update.Unclear {
+		d.unclear[update.Source] = true
+		d.log.Warn("a source may want more than it can read; pods of it that nobody names are left alone until it is clear",
+			"source", update.Source)
+		return
+	}
+	delete(d.unclear, update.Source)
+	d.log.Info("a source is clear again", "source", update.Source)
+	d.startScan()
 }
 
 // supersedeFound takes away a pod that an earlier agent left running and that

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"nodekit.dev/node/lifecycle"
 	"nodekit.dev/runtime"
 )
@@ -82,6 +84,11 @@ func take(t *testing.T, k *keeper, key, content string) {
 
 // A pod of the stock kubelet is adopted; when its manifest is edited later,
 // the edit is not lost to adopting it once more.
+func changed(k *keeper) ([]*corev1.Pod, bool) {
+	update, changed := k.changed()
+	return update.Pods, changed
+}
+
 func TestAdoptedPodIsReplacedByAnEdit(t *testing.T) {
 	d, err := decodePod([]byte(manifest("web", "web:1")))
 	if err != nil {
@@ -93,15 +100,15 @@ func TestAdoptedPodIsReplacedByAnEdit(t *testing.T) {
 	}
 	k := newTestKeeper(t, AdoptFrom(list))
 	take(t, k, "/m/web.yaml", manifest("web", "web:1"))
-	pods, _ := k.changed()
+	pods, _ := changed(k)
 	if pods[0].UID != "stock" {
 		t.Fatalf("UID %s", pods[0].UID)
 	}
 	edit := manifest("web", "web:1") + "    env: [{name: A, value: b}]\n"
 	take(t, k, "/m/web.yaml", edit)
-	pods, changed := k.changed()
-	if !changed || pods[0].UID == "stock" || len(pods[0].Spec.Containers[0].Env) != 1 {
-		t.Fatalf("edit: UID %s, changed %v", pods[0].UID, changed)
+	pods, isNew := changed(k)
+	if !isNew || pods[0].UID == "stock" || len(pods[0].Spec.Containers[0].Env) != 1 {
+		t.Fatalf("edit: UID %s, changed %v", pods[0].UID, isNew)
 	}
 }
 
@@ -110,11 +117,11 @@ func TestMovedManifestKeepsItsPod(t *testing.T) {
 	var on []runtime.Pod
 	k := newTestKeeper(t, AdoptFrom(func(context.Context) ([]runtime.Pod, error) { return on, nil }))
 	take(t, k, "/m/a.yaml", manifest("web", "web:1"))
-	pods, _ := k.changed()
+	pods, _ := changed(k)
 	on = []runtime.Pod{runs(string(pods[0].UID), pods[0].Annotations, nil)}
 	k.keep([]string{"/m/b.yaml"})
 	take(t, k, "/m/b.yaml", manifest("web", "web:1"))
-	moved, _ := k.changed()
+	moved, _ := changed(k)
 	if moved[0].UID != pods[0].UID {
 		t.Fatalf("UID %s after %s", moved[0].UID, pods[0].UID)
 	}
@@ -160,7 +167,7 @@ func TestListErrorOfTheRuntimeIsPassedOn(t *testing.T) {
 func TestPodWithoutNameIsNamedByItsUID(t *testing.T) {
 	k := newTestKeeper(t, nil)
 	take(t, k, "/m/a.yaml", "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: a, image: b}]}\n")
-	pods, _ := k.changed()
+	pods, _ := changed(k)
 	if len(pods) != 1 || pods[0].Name != string(pods[0].UID)+"-n" {
 		t.Fatalf("pods %v, problems %+v", pods, k.reported)
 	}
@@ -171,7 +178,7 @@ func TestManifestCanNotForgeWhatTheSourceSays(t *testing.T) {
 	take(t, k, "/m/a.yaml", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","deletionTimestamp":"2020-01-01T00:00:00Z",
 		"annotations":{"kubernetes.io/config.source":"api","kubernetes.io/config.mirror":"x","kubernetes.io/config.hash":"y","mine":"kept"}},
 		"spec":{"nodeName":"elsewhere","containers":[{"name":"a","image":"b"}]},"status":{"phase":"Succeeded"}}`)
-	pods, _ := k.changed()
+	pods, _ := changed(k)
 	pod := pods[0]
 	notes := pod.Annotations
 	if notes[runtime.AnnotationConfigSource] != "file" || notes[runtime.AnnotationConfigHash] != string(pod.UID) || notes["mine"] != "kept" {

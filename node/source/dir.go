@@ -73,9 +73,9 @@ func (d *Dir) Run(ctx context.Context, updates chan<- node.SourceUpdate) error {
 		wait := d.cfg.Period
 		if err := d.scan(ctx, k); err == nil {
 			waits = backoff.State{}
-			if pods, changed := k.changed(); changed {
+			if update, changed := k.changed(); changed {
 				select {
-				case updates <- node.SourceUpdate{Source: d.Name(), Pods: pods}:
+				case updates <- update:
 				case <-ctx.Done():
 				}
 			}
@@ -100,7 +100,7 @@ func (d *Dir) scan(ctx context.Context, k *keeper) error {
 	for _, path := range paths {
 		data, err := readManifest(path)
 		switch {
-		case errors.Is(err, os.ErrNotExist):
+		case errors.Is(err, os.ErrNotExist) && !dangling(path):
 			delete(k.items, path) // removed since it was listed
 			continue
 		case errors.Is(err, errTooLarge):
@@ -152,6 +152,12 @@ func manifests(path string) ([]string, error) {
 func temporary(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") ||
 		strings.HasSuffix(name, ".swp") || strings.HasSuffix(name, ".swx") || strings.HasPrefix(name, "#")
+}
+
+// dangling says that a name is there, as a link to what is not: perhaps not yet.
+func dangling(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 func isDir(path string) bool {

@@ -152,7 +152,9 @@ func TestDirIgnoresTemporaryFilesAndDirectories(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(b.dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b.quiet("the pipe is refused", func() bool { return b.told.has(ReasonUnreadable, "not a regular file") })
+	if u := b.nextUpdate(); len(u.Pods) != 1 || !u.Unclear || !b.told.has(ReasonUnreadable, "not a regular file") {
+		t.Fatalf("with a pipe: unclear %v, pods %v", u.Unclear, byName(u))
+	}
 	if problems, _ := b.told.counts(); problems != 1 {
 		t.Fatalf("problems %+v", b.told.problems)
 	}
@@ -365,5 +367,44 @@ func TestNewDirRefuses(t *testing.T) {
 		if _, err := NewDir(cfg); err == nil {
 			t.Errorf("%+v was taken", cfg)
 		}
+	}
+}
+
+func TestDirIsUnclearWhileAManifestWasNeverUnderstood(t *testing.T) {
+	for name, bad := range map[string]string{
+		"torn":     "apiVersion: v1\nkind: Pod\nmetad",
+		"invalid":  manifest("web", `""`),
+		"oversize": strings.Repeat("#", MaxManifest+1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, nil, map[string]string{"web.yaml": bad, "other.yaml": manifest("other", "o:1")})
+			if u := b.nextUpdate(); !u.Unclear || len(u.Pods) != 1 {
+				t.Fatalf("unclear %v, pods %v", u.Unclear, byName(u))
+			}
+			b.write(t, "web.yaml", manifest("web", "web:1"))
+			if u := b.nextUpdate(); u.Unclear || len(u.Pods) != 2 {
+				t.Fatalf("mended: unclear %v, pods %v", u.Unclear, byName(u))
+			}
+			b.write(t, "web.yaml", bad) // its last good content is known now
+			b.quiet("the problem", func() bool { n, _ := b.told.counts(); return n > 1 })
+			b.write(t, "more.yaml", bad)
+			if u := b.nextUpdate(); !u.Unclear || len(u.Pods) != 2 {
+				t.Fatalf("another one: unclear %v, pods %v", u.Unclear, byName(u))
+			}
+			b.remove(t, "more.yaml")
+			if u := b.nextUpdate(); u.Unclear || len(u.Pods) != 2 {
+				t.Fatalf("removed: unclear %v, pods %v", u.Unclear, byName(u))
+			}
+			if err := os.Symlink("/nowhere/yet", filepath.Join(b.dir, "more.yaml")); err != nil {
+				t.Fatal(err)
+			}
+			if u := b.nextUpdate(); !u.Unclear || len(u.Pods) != 2 {
+				t.Fatalf("a link to nothing: unclear %v, pods %v", u.Unclear, byName(u))
+			}
+			b.remove(t, "more.yaml")
+			if u := b.nextUpdate(); u.Unclear || len(u.Pods) != 2 {
+				t.Fatalf("removed: unclear %v, pods %v", u.Unclear, byName(u))
+			}
+		})
 	}
 }

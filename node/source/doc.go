@@ -24,4 +24,7 @@
 //     UID with that content keeps it ([Adopter]).
 //   - A source sends nothing before it has read its input once: the node takes
 //     a pod that is in no update for one that nobody wants.
+//   - As long as a manifest can not be used that never could be, updates are
+//     Unclear: it may be the one of a pod that runs since before the agent
+//     started, so the node leaves such pods of this source alone.
 package source

@@ -17,7 +17,7 @@ func FuzzManifest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		k := newTestKeeper(t, nil)
 		take(t, k, "/m/a.yaml", string(data))
-		pods, _ := k.changed()
+		pods, _ := changed(k)
 		if len(pods) == 0 {
 			if len(k.reported) == 0 {
 				t.Fatal("refused without a word")

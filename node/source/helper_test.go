@@ -74,18 +74,27 @@ func run(t *testing.T, s node.Source) *running {
 // next waits for an update and returns its pods by name.
 func (r *running) next() map[string]*corev1.Pod {
 	r.t.Helper()
+	return byName(r.nextUpdate())
+}
+
+func byName(u node.SourceUpdate) map[string]*corev1.Pod {
+	pods := map[string]*corev1.Pod{}
+	for _, pod := range u.Pods {
+		pods[pod.Name] = pod
+	}
+	return pods
+}
+
+func (r *running) nextUpdate() node.SourceUpdate {
+	r.t.Helper()
 	timer := time.NewTimer(20 * time.Second)
 	defer timer.Stop()
 	select {
 	case u := <-r.updates:
-		pods := map[string]*corev1.Pod{}
-		for _, pod := range u.Pods {
-			pods[pod.Name] = pod
-		}
-		return pods
+		return u
 	case <-timer.C:
 		r.t.Fatal("no update")
-		return nil
+		return node.SourceUpdate{}
 	}
 }
 

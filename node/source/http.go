@@ -79,9 +79,9 @@ func (h *HTTP) Run(ctx context.Context, updates chan<- node.SourceUpdate) error 
 			h.complain(k, err, failures.Failures)
 		} else {
 			failures = backoff.State{}
-			if pods, changed := k.changed(); changed {
+			if update, changed := k.changed(); changed {
 				select {
-				case updates <- node.SourceUpdate{Source: h.Name(), Pods: pods}:
+				case updates <- update:
 				case <-ctx.Done():
 					return ctx.Err()
 				}
@@ -146,8 +146,8 @@ func (h *HTTP) take(ctx context.Context, k *keeper, pods []decoded, errs []error
 	var keys []string
 	for i, d := range pods {
 		key := h.cfg.URL + " item " + strconv.Itoa(i)
-		if d.pod != nil && d.pod.Name != "" {
-			key = h.cfg.URL + " pod " + d.pod.Namespace + "/" + d.pod.Name
+		if d.name != "" {
+			key = h.cfg.URL + " pod " + d.namespace + "/" + d.name
 		}
 		if has(keys, key) {
 			key += " item " + strconv.Itoa(i) // two of one name: reported as a clash

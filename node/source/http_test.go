@@ -233,6 +233,27 @@ func TestHTTPBadAnswersAndItems(t *testing.T) {
 	})
 }
 
+func TestHTTPIsUnclearWhileAnItemWasNeverUnderstood(t *testing.T) {
+	noPod := strings.Replace(manifest("web", "web:1"), "image: web:1", "image: [1]", 1)
+	w := &web{status: 200, body: podList(noPod, manifest("two", "t:1"))}
+	onFakeTime(t, w, func(t *testing.T, told *told, updates *[]node.SourceUpdate) {
+		if u := (*updates)[0]; !u.Unclear || len(u.Pods) != 1 {
+			t.Fatalf("unclear %v, pods %v", u.Unclear, byName(u))
+		}
+		w.set(200, podList(manifest("web", "web:1"), manifest("two", "t:1")), "")
+		pass(time.Minute)
+		if u := (*updates)[1]; u.Unclear || len(u.Pods) != 2 {
+			t.Fatalf("mended: unclear %v, pods %v", u.Unclear, byName(u))
+		}
+		// The names of an item that is no pod still say whose it is.
+		w.set(200, podList(manifest("two", "t:2"), noPod), "")
+		pass(time.Minute)
+		if u := (*updates)[2]; u.Unclear || len(u.Pods) != 2 || byName(u)["web-edge-7"] == nil {
+			t.Fatalf("no pod any more: unclear %v, pods %v", u.Unclear, byName(u))
+		}
+	})
+}
+
 func TestNewHTTPRefuses(t *testing.T) {
 	for _, url := range []string{"", "pods.example", "ftp://x", "http://", "http://x y"} {
 		if _, err := NewHTTP(HTTPConfig{Config: Config{NodeName: "n"}, URL: url}); err == nil {

@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"nodekit.dev/node"
 )
 
 // keeper holds what a source last knew of each of its manifests. One goroutine
@@ -24,6 +26,7 @@ type keeper struct {
 
 	reported map[problemKey]Problem
 	sent     []*corev1.Pod
+	unclear  bool // as sent
 	hasSent  bool
 }
 
@@ -176,20 +179,32 @@ func (k *keeper) pods() (pods []*corev1.Pod, clashes map[string]string) {
 	return pods, clashes
 }
 
-// changed returns the pods to send, and whether they are others than last
-// time. What is returned counts as sent.
-func (k *keeper) changed() ([]*corev1.Pod, bool) {
+// unread says that some manifest was never understood: it may be the one of a
+// pod that an earlier agent started.
+func (k *keeper) unread() bool {
+	for _, it := range k.items {
+		if it.pod == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// changed returns the update to send, and whether it says anything else than
+// the last one. What is returned counts as sent.
+func (k *keeper) changed() (node.SourceUpdate, bool) {
 	pods, clashes := k.pods()
 	k.report(clashes)
-	if k.hasSent && slices.Equal(pods, k.sent) {
-		return nil, false
+	unclear := k.unread()
+	if k.hasSent && k.unclear == unclear && slices.Equal(pods, k.sent) {
+		return node.SourceUpdate{}, false
 	}
-	k.sent, k.hasSent = pods, true
+	k.sent, k.unclear, k.hasSent = pods, unclear, true
 	alive := map[string]string{}
 	for _, pod := range pods {
 		k.named[pod.Namespace+"/"+pod.Name] = true
 		alive[string(pod.UID)] = k.seen[string(pod.UID)]
 	}
 	k.seen = alive
-	return slices.Clone(pods), true
+	return node.SourceUpdate{Source: k.name, Pods: slices.Clone(pods), Unclear: unclear}, true
 }

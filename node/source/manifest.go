@@ -18,10 +18,12 @@ import (
 // MaxManifest is how large a manifest, or the answer of a URL, may be.
 const MaxManifest = 10 << 20
 
-// decoded is one pod as its manifest says, and what was ignored in it.
+// decoded is one pod as its manifest says, and what was ignored in it. The
+// names are also known where the rest can not be read, if they can.
 type decoded struct {
-	pod      *corev1.Pod
-	warnings []string
+	pod             *corev1.Pod
+	namespace, name string
+	warnings        []string
 }
 
 // decodePod reads a manifest that holds one pod.
@@ -70,13 +72,28 @@ func podFromJSON(raw []byte) (decoded, error) {
 	pod := &corev1.Pod{}
 	ignored, err := kjson.UnmarshalStrict(raw, pod)
 	if err != nil {
-		return decoded{}, fmt.Errorf("not a pod: %w", err)
+		namespace, name := namesIn(raw)
+		return decoded{namespace: namespace, name: name}, fmt.Errorf("not a pod: %w", err)
 	}
-	d := decoded{pod: pod}
+	d := decoded{pod: pod, namespace: pod.Namespace, name: pod.Name}
 	for _, w := range ignored {
 		d.warnings = append(d.warnings, w.Error())
 	}
 	return d, nil
+}
+
+// namesIn reads as much of a pod as says which one it is.
+func namesIn(raw []byte) (namespace, name string) {
+	var head struct {
+		Metadata struct {
+			Namespace string `json:"namespace"`
+			Name      string `json:"name"`
+		} `json:"metadata"`
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &head); err != nil {
+		return "", ""
+	}
+	return head.Metadata.Namespace, head.Metadata.Name
 }
 
 func checkKind(doc []byte, kinds ...string) error {

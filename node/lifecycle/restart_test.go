@@ -332,6 +332,7 @@ func TestPullAlwaysPullsBeforeEachStart(t *testing.T) {
 func TestPullAlwaysWaitsForThePullOfItsOwnPlan(t *testing.T) {
 	w := newWorld(t, newPod(corev1.RestartPolicyAlways, mainC("a", func(c *corev1.Container) { c.ImagePullPolicy = corev1.PullAlways })))
 	w.settle()
+	w.after(time.Minute)
 	w.took()
 	w.hold[Pull] = true
 	w.exit("a-0", 1)

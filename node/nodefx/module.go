@@ -99,7 +99,7 @@ type result struct {
 // parts so that it is complete before any of them is made.
 func newNode(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, log *slog.Logger, p parts) (result, error) {
 	np := node.Parts{
-		Engine: p.Engine, Watcher: p.Watcher, Puller: p.Puller, Specs: p.Specs,
+		Engine: wire.RemovingFiles(p.Engine, cfg), Watcher: p.Watcher, Puller: p.Puller, Specs: p.Specs,
 		Mounter:   wire.RemovingLogs(p.Mounter, cfg.PodLogsDir, cfg.Host.LogLinksDir),
 		Allocator: p.Allocator, Cgroups: p.Cgroups, Handlers: p.Handlers,
 		Sources: p.Sources, Mutators: p.Mutators, Admitters: p.Admitters, Hooks: p.Hooks,
@@ -107,7 +107,7 @@ func newNode(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, log *slog.Logger
 		StatusSinks: p.StatusSinks, EventSinks: p.EventSinks, PodDirs: wire.PodDirs(cfg.RootDir), Log: log,
 	}
 	if dir := cfg.Host.LogLinksDir; dir != "" {
-		np.Hooks = append(np.Hooks, node.Ordered[node.Hook]{Name: "log-links", Value: wire.LogLinks(dir, cfg.PodLogsDir)})
+		np.Hooks = append(np.Hooks, node.Ordered[node.Hook]{Name: "log-links", Value: wire.LogLinks(dir, cfg.PodLogsDir, log.With("part", "log-links"))})
 	}
 	n, err := node.New(cfg.Node, np)
 	if err != nil {

@@ -226,7 +226,7 @@ func TestHostsFile(t *testing.T) {
 
 func TestLogLinks(t *testing.T) {
 	dir, logs := filepath.Join(t.TempDir(), "containers"), t.TempDir()
-	hook := wire.LogLinks(dir, logs)
+	hook := wire.LogLinks(dir, logs, slog.New(slog.DiscardHandler))
 	pod := podNamed("1", "web")
 	container := filepath.Join(logs, "default_web_1", "app")
 	must(t, hook.Started(t.Context(), pod, "app", "c0")) // the runtime wrote no log: no link
@@ -268,6 +268,23 @@ func TestLogLinks(t *testing.T) {
 	must(t, hook.Cleanup(t.Context(), pod))
 	must(t, hook.Cleanup(t.Context(), pod))
 	links(map[string]string{"other_default_app-c1.log": "/nowhere"})
+}
+
+// TestLogLinksNeverFail: a failing hook would hold a container that runs.
+func TestLogLinksNeverFail(t *testing.T) {
+	dir, logs := filepath.Join(t.TempDir(), "containers"), t.TempDir()
+	must(t, os.WriteFile(dir, nil, 0o600)) // a file where the links should go
+	must(t, os.MkdirAll(filepath.Join(logs, "default_web_1", "app"), 0o750))
+	must(t, os.WriteFile(filepath.Join(logs, "default_web_1", "app", "0.log"), nil, 0o600))
+	var lines strings.Builder
+	hook := wire.LogLinks(dir, logs, slog.New(slog.NewTextHandler(&lines, nil)))
+	for _, id := range []string{"c1", "c2", "c3"} {
+		must(t, hook.Started(t.Context(), podNamed("1", "web"), "app", id))
+	}
+	must(t, hook.Cleanup(t.Context(), podNamed("1", "web")))
+	if got := strings.Count(lines.String(), "level=WARN"); got != 1 || !strings.Contains(lines.String(), "pod=default/web") {
+		t.Errorf("want one warning, of the pod:\n%s", lines.String())
+	}
 }
 
 func TestNothing(t *testing.T) {

@@ -52,6 +52,7 @@ func New(cfg Config, opts ...Option) (*Agent, error) {
 			return nil, fmt.Errorf("agent: %w", errors.Join(err, a.closeAll()))
 		}
 	}
+	a.parts.Engine = RemovingFiles(a.parts.Engine, cfg)
 	a.parts.Mounter = RemovingLogs(a.parts.Mounter, cfg.PodLogsDir, cfg.Host.LogLinksDir)
 	a.node, err = node.New(cfg.Node, a.parts.Parts)
 	if err != nil {
@@ -235,7 +236,7 @@ func (a *Agent) resources() error {
 func (a *Agent) hooks() {
 	if dir := a.cfg.Host.LogLinksDir; dir != "" {
 		a.parts.Hooks = append(a.parts.Hooks, node.Ordered[node.Hook]{
-			Name: "log-links", Value: LogLinks(dir, a.cfg.PodLogsDir),
+			Name: "log-links", Value: LogLinks(dir, a.cfg.PodLogsDir, a.log("log-links")),
 		})
 	}
 }

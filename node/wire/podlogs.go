@@ -45,7 +45,7 @@ func (r removingLogs) unlink(dir string) error {
 	}
 	namespace, rest, _ := strings.Cut(filepath.Base(dir), "_")
 	name, _, _ := strings.Cut(rest, "_")
-	links, err := filepath.Glob(filepath.Join(r.linksDir, name+"_"+namespace+"_*.log"))
+	links, err := filepath.Glob(filepath.Join(r.linksDir, linkPrefix(namespace, name)+"*.log"))
 	if err != nil {
 		return err
 	}

@@ -36,9 +36,9 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// config is what agents of scripts need beside what they are about: nothing of
+// agentConfig is what agents of scripts need beside what they are about: nothing of
 // the host is touched, ports included.
-const config = `apiVersion: kubelet.config.k8s.io/v1beta1
+const agentConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 healthzPort: 0
 oomScoreAdj: 0
@@ -60,7 +60,7 @@ func setUp(t *testing.T, env *testscript.Env) error {
 			return err
 		}
 	}
-	text := config + "podLogsDir: " + filepath.Join(env.WorkDir, "log", "pods") + "\n"
+	text := agentConfig + "podLogsDir: " + filepath.Join(env.WorkDir, "log", "pods") + "\n"
 	return os.WriteFile(filepath.Join(env.WorkDir, "kubelet.yaml"), []byte(text), 0o600)
 }
 

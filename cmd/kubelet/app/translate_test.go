@@ -125,6 +125,9 @@ func TestTranslate(t *testing.T) {
 	if off := translated(t, "featureGates: {ContainerRestartRules: false, RestartAllContainersOnContainerExits: false}\n").Node.Rules; off.RestartRules || off.RestartAllContainers {
 		t.Errorf("the gates of restart rules: %+v", off)
 	}
+	if stock.Images.MaxParallel != 5 {
+		t.Errorf("by default %d pulls at once", stock.Images.MaxParallel)
+	}
 	if one := translated(t, "serializeImagePulls: true\n"); one.Images.MaxParallel != 1 {
 		t.Errorf("serializeImagePulls: %d at once", one.Images.MaxParallel)
 	}

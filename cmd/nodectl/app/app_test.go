@@ -100,7 +100,7 @@ func serving(t *testing.T, a server.Agent) (socket string) {
 	}
 	srv, err := server.New(server.Config{Socket: socket}, a, nil, events.Route(),
 		answer("GET /debug/parts", `["runtime-client","node"]`),
-		answer("GET /debug/hooks", `{"Sources":["file","http"],"Hooks":["log-links","audit"]}`),
+		answer("GET /debug/hooks", `{"Sources":["file","http"],"Mutators":null,"SandboxMutators":["gpu"],"Hooks":["log-links","audit"]}`),
 		answer("GET /debug/graph", "digraph {}\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -223,11 +223,11 @@ func TestOthers(t *testing.T) {
 	prints(t, "runtime-client\nnode", "parts", socket)
 	prints(t, "digraph {}", "graph", socket)
 	prints(t, `
-GROUP      IN THE ORDER OF THE CALLS
-sources    file, http
-mutators   -
-admitters  -
-hooks      log-links, audit`, "hooks", socket)
+GROUP             IN THE ORDER OF THE CALLS
+sources           file, http
+mutators          -
+sandbox mutators  gpu
+hooks             log-links, audit`, "hooks", socket)
 	prints(t, `
 AGE  TYPE     REASON           ABOUT            MESSAGE
 0s   Warning  BackOff          default/web app  Back-off restarting

@@ -1,10 +1,12 @@
 package app
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -23,20 +25,59 @@ func (e *env) parts(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// groups are the names that /debug/hooks shows.
-type groups struct{ Sources, Mutators, Admitters, Hooks []string }
-
 func (e *env) hooks(cmd *cobra.Command, _ []string) error {
-	var g groups
-	if err := e.client().getJSON(cmd.Context(), "/debug/hooks", &g); err != nil {
+	body, err := e.client().get(cmd.Context(), "/debug/hooks")
+	if err != nil {
 		return err
 	}
+	groups, err := orderedGroups(body)
+	if err != nil {
+		return fmt.Errorf("GET /debug/hooks: %w", err)
+	}
 	table := newTable(e, "GROUP", "IN THE ORDER OF THE CALLS")
-	table.row("sources", strings.Join(g.Sources, ", "))
-	table.row("mutators", strings.Join(g.Mutators, ", "))
-	table.row("admitters", strings.Join(g.Admitters, ", "))
-	table.row("hooks", strings.Join(g.Hooks, ", "))
+	for _, g := range groups {
+		table.row(words(g.name), strings.Join(g.members, ", "))
+	}
 	return table.Flush()
+}
+
+// group is an ordered group and the names of its members.
+type group struct {
+	name    string
+	members []string
+}
+
+// orderedGroups keeps the groups in the order in which the agent wrote them,
+// whatever groups it has.
+func orderedGroups(body []byte) (groups []group, err error) {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	if _, err := dec.Token(); err != nil { // the opening brace
+		return nil, err
+	}
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		g := group{name: fmt.Sprint(name)}
+		if err := dec.Decode(&g.members); err != nil {
+			return nil, err
+		}
+		groups = append(groups, g)
+	}
+	return groups, nil
+}
+
+// words makes "sandbox mutators" of "SandboxMutators".
+func words(name string) string {
+	var out strings.Builder
+	for i, r := range name {
+		if unicode.IsUpper(r) && i > 0 {
+			out.WriteByte(' ')
+		}
+		out.WriteRune(unicode.ToLower(r))
+	}
+	return out.String()
 }
 
 func (e *env) graph(cmd *cobra.Command, _ []string) error {

@@ -96,11 +96,15 @@ type Admitter interface {
 // Hook sees each pod's life from outside. Embed NoHook to implement only what
 // is needed. All methods may block and are idempotent: each may run again for
 // the same pod after a restart of the agent. An error holds the pod where it
-// is until a retry succeeds.
+// is until a retry succeeds, but for an error of Started, see there.
 type Hook interface {
 	// Prepare runs before anything of the pod exists on the node.
 	Prepare(ctx context.Context, pod *corev1.Pod) error
-	// Started runs after each start of a container.
+	// Started runs after each start of a container, and for each container that
+	// runs when the agent starts. What comes next of the pod waits for the first
+	// call but not for its success: a container whose hook fails counts as
+	// started, and the hook is tried again, with back-off, until it works, the
+	// container is gone or the pod ends.
 	Started(ctx context.Context, pod *corev1.Pod, container, containerID string) error
 	// Stopping runs before the first container is stopped.
 	Stopping(ctx context.Context, pod *corev1.Pod) error

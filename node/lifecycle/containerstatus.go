@@ -97,7 +97,7 @@ func (d *decision) waiting(c *container) *corev1.ContainerStateWaiting {
 	if c.mem.Ran && d.now.Before(c.mem.Until) {
 		return d.crashLoop(c)
 	}
-	if f := c.mem.StartFailure; f != nil && f.Image == c.spec.Image {
+	if f := c.mem.StartFailure; d.startFailed(c) && !d.pullFailedAfter(c, f.At) {
 		reason := f.Reason
 		if reason == "" {
 			reason = unknownWaiting

@@ -30,9 +30,8 @@ func (d *decision) pullImages() {
 			}
 			continue
 		}
-		if d.repulls(c) && d.now.Before(c.mem.Until) {
-			d.wakeAt(c.mem.Until)
-			continue
+		if (d.repulls(c) || d.startFailed(c)) && !d.startDue(c) {
+			continue // asked for just before the start, whatever becomes of the image until then
 		}
 		next := c.nextRestarts()
 		if d.try(Action{Kind: Pull, Key: KeyImage(c.name), Container: c.name, Image: c.spec.Image}) {
@@ -58,6 +57,11 @@ func (d *decision) repulls(c *container) bool {
 	return failed || c.mem.PulledFor < c.nextRestarts()
 }
 
+// startFailed says that the container's last start failed with this image.
+func (d *decision) startFailed(c *container) bool {
+	return c.mem.StartFailure != nil && c.mem.StartFailure.Image == c.spec.Image
+}
+
 // imageWaiting is what to show while an image can not be had; nil: nothing is
 // wrong with it. At first it is why the pull failed, later that it backs off.
 func (d *decision) imageWaiting(c *container) *corev1.ContainerStateWaiting {
@@ -80,6 +84,13 @@ func (d *decision) imageWaiting(c *container) *corev1.ContainerStateWaiting {
 }
 
 func backoffPullMessage(image string) string { return `Back-off pulling image "` + image + `"` }
+
+// pullFailedAfter says that the image could not be had for the start that is
+// to follow the one that failed at that time.
+func (d *decision) pullFailedAfter(c *container, start time.Time) bool {
+	f, failed := d.in.Seen.Failed[KeyImage(c.name)]
+	return failed && d.pullFailedFor(c) && f.At.After(start)
+}
 
 // pullFailedFor says that the failure on record is of the image in the spec.
 func (d *decision) pullFailedFor(c *container) bool {

@@ -389,6 +389,35 @@ func TestCreatedIsNotARun(t *testing.T) { // k/k#107845
 	w.expectState("a", "ContainerStatusUnknown(137)")
 }
 
+// What runs the actions forgets an image after a failed start, as it may be gone.
+func TestImageIsAskedForAgainBeforeTheNextTry(t *testing.T) {
+	w := newWorld(t, newPod(corev1.RestartPolicyNever, mainC("a")))
+	failing := true
+	w.fail = func(a Action) *Failure {
+		switch {
+		case a.Kind == StartContainer && failing:
+			delete(w.seen.Images, "a")
+			return &Failure{Reason: "RunContainerError", Message: "no such image", RetryAt: w.now.Add(10 * time.Second)}
+		case a.Kind == Pull && !failing:
+			failing = true
+			return &Failure{Reason: "ErrImagePull", Message: "no such registry", RetryAt: w.now.Add(10 * time.Second)}
+		}
+		return nil
+	}
+	w.settle()
+	w.took()
+	w.after(9 * time.Second)
+	w.expect() // the pull waits with the start
+	w.expectState("a", "RunContainerError")
+	failing = false
+	w.after(time.Second)
+	w.expect("Pull a")
+	w.expectState("a", "ErrImagePull")
+	w.after(10 * time.Second)
+	w.expect("Pull a", "StartContainer a#0")
+	w.expectState("a", "RunContainerError")
+}
+
 func TestUnknownIsStoppedFirst(t *testing.T) {
 	w := newWorld(t, newPod(corev1.RestartPolicyAlways, mainC("a")))
 	w.settle()

@@ -119,8 +119,9 @@ type run struct {
 	wake    time.Time // of the last plan
 	packAt  time.Time // when the trace is packed
 
-	imageUser  map[string]string // what images ask to run as, by container name
-	preStopRan map[string]bool   // container IDs whose preStop hook is over
+	imageUser  map[string]string       // what images ask to run as, by container name
+	preStopRan map[string]bool         // container IDs whose preStop hook is over
+	told       map[string]*startedCall // by ID: containers that the Started hooks were told of; nil: done
 	published  *StatusUpdate
 }
 
@@ -131,6 +132,7 @@ func newRun(a *Actor, group *tasks.Group) *run {
 		flights:    map[lifecycle.Key]*flight{},
 		imageUser:  map[string]string{},
 		preStopRan: map[string]bool{},
+		told:       map[string]*startedCall{},
 	}
 }
 
@@ -247,6 +249,7 @@ func (r *run) step() {
 	for _, key := range plan.Cancel {
 		r.cancel(key)
 	}
+	r.keepStartedHooks() // before the actions: those of hooks wait for what this calls off
 	for _, action := range plan.Do {
 		r.start(action)
 	}

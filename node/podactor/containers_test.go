@@ -2,9 +2,11 @@ package podactor_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,3 +111,43 @@ func TestEventsOfAStart(t *testing.T) {
 type eventFunc func(podactor.PodEvent)
 
 func (f eventFunc) PodEvent(e podactor.PodEvent) { f(e) }
+
+// cleaned is a runtime whose images somebody removed once: containers can not
+// be made before the next pull.
+type cleaned struct {
+	*actortest.Bench
+	gone  *atomic.Bool
+	pulls *atomic.Int32
+}
+
+func (c cleaned) StartContainer(ctx context.Context, req podactor.StartContainerRequest) (podactor.StartContainerResult, error) {
+	if c.gone.Load() {
+		return podactor.StartContainerResult{}, errors.New("image not found")
+	}
+	return c.Bench.StartContainer(ctx, req)
+}
+
+func (c cleaned) Pull(ctx context.Context, req podactor.PullRequest) (podactor.PullResult, error) {
+	c.pulls.Add(1)
+	c.gone.Store(false)
+	return c.Bench.Pull(ctx, req)
+}
+
+func TestImageThatVanishedIsPulledAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c cleaned
+		s := newStage(t, actortest.Pod("u1", "web"), func(s *stage) {
+			failing := runtimetest.Behaviour{RunFor: time.Second, ExitCode: 1}
+			s.Script("app", failing, failing, runtimetest.Behaviour{})
+			c = cleaned{s.Bench, new(atomic.Bool), new(atomic.Int32)}
+			s.parts.Engine, s.parts.Puller = c, c
+		})
+		s.after(5 * time.Second) // it backs off
+		c.gone.Store(true)
+		s.after(time.Minute)
+		s.wantRunning(1)
+		if n := c.pulls.Load(); n != 2 {
+			t.Errorf("%d pulls, want one more after the start that failed", n)
+		}
+	})
+}

@@ -130,6 +130,9 @@ func (r *run) failed(f *flight, err error) {
 		r.seen.Failed = map[lifecycle.Key]lifecycle.Failure{}
 	}
 	r.seen.Failed[key] = failure
+	if f.action.Kind == lifecycle.StartContainer {
+		delete(r.seen.Images, f.action.Container) // perhaps it is gone: the next try asks for it again
+	}
 	r.log.Warn("action failed", "action", f.action.Kind, "key", key, "phase", r.mem.Phase,
 		"reason", failure.Reason, "count", count, "retryIn", failure.RetryAt.Sub(failure.At), "err", err)
 }

@@ -35,6 +35,7 @@ type job struct {
 	preStopRan     bool
 	container      runtime.Container // that the action is about, where there is one
 	mounted        map[string]bool
+	startedCalls   []*startedCall // that end before another hook is called
 	minGrace       time.Duration
 }
 
@@ -62,6 +63,9 @@ func (r *run) job(action lifecycle.Action) *job {
 		if s.ID == action.SandboxID {
 			j.sandboxAttempt = s.Attempt
 		}
+	}
+	if action.Kind == lifecycle.RunHooksStopping || action.Kind == lifecycle.RunHooksCleanup {
+		j.startedCalls = r.startedCalls()
 	}
 	if action.Kind == lifecycle.Unmount && action.Volume == "" {
 		j.mounted = maps.Clone(r.seen.Mounted)
@@ -114,7 +118,7 @@ func (j *job) do(ctx context.Context) (effect, error) {
 	case lifecycle.RemoveSandbox:
 		return nil, j.removeSandbox(ctx)
 	case lifecycle.StartContainer:
-		return nil, j.startContainer(ctx)
+		return j.startContainer(ctx)
 	case lifecycle.StopContainer:
 		return j.stopContainer(ctx)
 	case lifecycle.RemoveContainer:

@@ -61,7 +61,10 @@ func (j *job) prepare(ctx context.Context) (effect, error) {
 }
 
 func (j *job) stopping(ctx context.Context) (effect, error) {
-	var err error
+	err := j.afterStarted(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if j.parts.Hooks != nil {
 		err = j.parts.Hooks.Stopping(ctx, j.pod)
 	}
@@ -71,6 +74,9 @@ func (j *job) stopping(ctx context.Context) (effect, error) {
 // cleanup also gives the pod's resources back: it is the last that happens to
 // a pod, whatever was made of it before.
 func (j *job) cleanup(ctx context.Context) (effect, error) {
+	if err := j.afterStarted(ctx); err != nil {
+		return nil, err
+	}
 	if j.parts.Hooks != nil {
 		if err := j.parts.Hooks.Cleanup(ctx, j.pod); err != nil {
 			return nil, err

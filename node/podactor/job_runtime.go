@@ -3,7 +3,6 @@ package podactor
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"nodekit.dev/internal/reasoned"
 	"nodekit.dev/node/lifecycle"
@@ -63,23 +62,23 @@ func (j *job) removeSandbox(ctx context.Context) error {
 	return j.parts.Engine.Remove(ctx, RemoveRequest{SandboxID: j.action.SandboxID})
 }
 
-func (j *job) startContainer(ctx context.Context) error {
+func (j *job) startContainer(ctx context.Context) (effect, error) {
 	req, err := j.containerRequest(ctx)
 	if err != nil {
-		return reasoned.New(reasoned.Reason(err, "CreateContainerConfigError"), err)
+		return nil, reasoned.New(reasoned.Reason(err, "CreateContainerConfigError"), err)
 	}
 	leave, err := j.enterGate(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	res, err := j.parts.Engine.StartContainer(ctx, req)
 	leave()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	j.event(lifecycle.EventNormal, "Created", "Container created")
 	j.event(lifecycle.EventNormal, "Started", "Container started")
-	return j.started(ctx, res.ContainerID)
+	return j.started(ctx, res.ContainerID), nil
 }
 
 // containerRequest works out the container's configuration just before it starts.
@@ -107,28 +106,6 @@ func (j *job) containerRequest(ctx context.Context) (StartContainerRequest, erro
 		return req, fmt.Errorf("sandbox config: %w", err)
 	}
 	return req, nil
-}
-
-// started tells the vendor's hooks. A hook that fails holds the container's
-// key until it works or the pod wants something else of the container.
-func (j *job) started(ctx context.Context, id string) error {
-	if j.parts.Hooks == nil {
-		return nil
-	}
-	for failures := 1; ; failures++ {
-		err := j.parts.Hooks.Started(ctx, j.pod, j.action.Container, id)
-		if err == nil {
-			return nil
-		}
-		wait := j.backoff(failures)
-		j.log.Warn("a hook failed after the start of a container; trying again",
-			"container", j.action.Container, "containerID", id, "retryIn", wait, "err", err)
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
 
 func (j *job) removeContainer(ctx context.Context) error {

@@ -233,7 +233,8 @@ type Hooks interface {
 	// Prepare runs before anything of the pod exists on the node, Started after
 	// each container start, Stopping before the first container is stopped,
 	// Cleanup after all of the pod is gone. All may block, all are idempotent:
-	// each may run again for the same pod after a restart of the agent.
+	// each may run again for the same pod after a restart of the agent. When
+	// Started fails it is tried again beside the pod, which goes on.
 	Prepare(ctx context.Context, pod *corev1.Pod) error
 	Started(ctx context.Context, pod *corev1.Pod, container, containerID string) error
 	Stopping(ctx context.Context, pod *corev1.Pod) error

@@ -213,12 +213,62 @@ func TestStartedHookThatFailsIsTriedAgain(t *testing.T) {
 		if n := tries.Load(); n != 3 {
 			t.Errorf("%d tries after 6 s, want 3", n)
 		}
-		s.after(2 * time.Second)
-		if n := tries.Load(); n != 4 || !ready(s.Last("u1")) {
-			t.Errorf("%d tries, want 4; status %+v", n, s.Last("u1").Status)
+		if !ready(s.Last("u1")) {
+			t.Errorf("the pod waits for the hook: %+v", s.Last("u1").Status)
+		}
+		s.after(time.Hour)
+		if n := tries.Load(); n != 4 {
+			t.Errorf("%d tries, want 4", n)
 		}
 		if n := s.Calls(runtimetest.MethodStartContainer); n != 1 {
 			t.Errorf("%d starts, want 1", n)
+		}
+	})
+}
+
+// TestStartedHookThatAlwaysFailsHoldsNothing: neither the containers that come
+// after it nor the end of the pod.
+func TestStartedHookThatAlwaysFailsHoldsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hooks := &hookLog{started: func() error { return errors.New("no space left on device") }}
+		pod := actortest.Pod("u1", "web", func(p *corev1.Pod) {
+			init := p.Spec.Containers[0]
+			init.Name = "init"
+			p.Spec.InitContainers = []corev1.Container{init}
+		})
+		s := newStage(t, pod, func(s *stage) {
+			s.Script("init", runtimetest.Behaviour{RunFor: time.Second})
+			s.parts.Hooks = hooks
+		})
+		s.after(time.Minute)
+		s.wantRunning(1)
+		if !ready(s.Last("u1")) {
+			t.Errorf("not ready: %+v", s.Last("u1").Status)
+		}
+		s.stop(lifecycle.StopDeleted, 30*time.Second)
+		s.gone(time.Second)
+		calls := hooks.calls.get()
+		stopping := slices.Index(calls, "Stopping web")
+		if stopping < 0 || slices.Contains(calls[stopping:], "Started web/app") {
+			t.Errorf("calls %q", calls)
+		}
+	})
+}
+
+// TestStartedHookOfAnAgentThatDied: its container runs, and nobody told.
+func TestStartedHookOfAnAgentThatDied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, actortest.Pod("u1", "web"))
+		s.after(time.Second)
+		s.kill()
+		<-s.done
+		hooks := &hookLog{}
+		s.parts.Hooks = hooks
+		s.start()
+		s.after(time.Hour)
+		s.wantRunning(1)
+		if got := hooks.calls.get(); !slices.Equal(got, []string{"Prepare web", "Started web/app"}) {
+			t.Errorf("calls %q", got)
 		}
 	})
 }

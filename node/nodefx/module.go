@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"go.uber.org/fx"
 
@@ -26,7 +27,7 @@ func Module() fx.Option {
 		volumefx.Module(),
 		resourcesfx.Module(),
 		fx.Decorate(complete),
-		fx.Provide(builder, specs, handlerRunner, newNode),
+		fx.Provide(newLifecycle, builder, specs, handlerRunner, newNode),
 	)
 }
 
@@ -74,6 +75,9 @@ type parts struct {
 	Cgroups   node.Cgroups
 	Handlers  node.HookRunner
 
+	// RunningLogs learns from what the watcher shows, for log rotation.
+	RunningLogs *wire.RunningLogs
+
 	Sources           []node.Ordered[node.Source]           `group:"sources"`
 	Mutators          []node.Ordered[node.Mutator]          `group:"mutators"`
 	Admitters         []node.Ordered[node.Admitter]         `group:"admitters"`
@@ -95,11 +99,20 @@ type result struct {
 	Routes routes
 }
 
+// drainBudget is how long the node's stop takes at most where it drains: the
+// drain, and a little for what comes after it.
+func drainBudget(cfg node.Config) time.Duration {
+	if !cfg.DrainOnStop {
+		return 0
+	}
+	return cfg.DrainTimeout + 5*time.Second
+}
+
 // newNode is the root of the graph: all seams hang on it. Cfg stands before the
 // parts so that it is complete before any of them is made.
 func newNode(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, log *slog.Logger, p parts) (result, error) {
 	np := node.Parts{
-		Engine: wire.RemovingFiles(p.Engine, cfg), Watcher: p.Watcher, Puller: p.Puller, Specs: p.Specs,
+		Engine: wire.RemovingFiles(p.Engine, cfg), Watcher: p.RunningLogs.Watching(p.Watcher), Puller: p.Puller, Specs: p.Specs,
 		Mounter:   wire.RemovingLogs(p.Mounter, cfg.PodLogsDir, cfg.Host.LogLinksDir),
 		Allocator: p.Allocator, Cgroups: p.Cgroups, Handlers: p.Handlers,
 		Sources: p.Sources, Mutators: p.Mutators, Admitters: p.Admitters, Hooks: p.Hooks,
@@ -121,6 +134,6 @@ func newNode(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, log *slog.Logger
 	if err != nil {
 		return result{}, err
 	}
-	r.Run(lc, "node", n.Run)
+	r.RunAtLeast(lc, "node", drainBudget(cfg.Node), n.Run)
 	return result{Node: n, Groups: groups, Routes: routes}, nil
 }

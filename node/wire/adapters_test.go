@@ -1,8 +1,6 @@
 package wire_test
 
 import (
-	"context"
-	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -16,7 +14,6 @@ import (
 	"nodekit.dev/node"
 	"nodekit.dev/node/podspec"
 	"nodekit.dev/node/wire"
-	"nodekit.dev/runtime"
 	"nodekit.dev/runtime/cri"
 	"nodekit.dev/runtime/images"
 	"nodekit.dev/runtime/runtimetest"
@@ -144,41 +141,6 @@ func TestFeatures(t *testing.T) {
 	}
 	if features("none").RecursiveReadOnlyMounts {
 		t.Error("a handler that the runtime does not have can do something")
-	}
-}
-
-// fixedList is a Watcher of a list that stays.
-type fixedList struct {
-	node.Watcher
-	pods []runtime.Pod
-	err  error
-}
-
-func (f fixedList) List(context.Context) ([]runtime.Pod, error) { return f.pods, f.err }
-
-func TestRunningLogs(t *testing.T) {
-	container := func(id, name, restarts string, state runtime.ContainerState) runtime.Container {
-		return runtime.Container{ID: id, Name: name, State: state, Annotations: map[string]string{runtime.AnnotationRestartCount: restarts}}
-	}
-	pod := runtime.Pod{UID: "1", Namespace: "default", Name: "web", Containers: []runtime.Container{
-		container("c2", "app", "7", runtime.ContainerRunning),
-		container("c1", "app", "6", runtime.ContainerExited),
-		container("c3", "side", "0", runtime.ContainerRunning),
-		container("c4", "late", "0", runtime.ContainerCreated),
-	}}
-	got, err := wire.RunningLogs(fixedList{pods: []runtime.Pod{pod}}, "/logs").RunningLogs(t.Context())
-	must(t, err)
-	var text []string
-	for _, l := range got {
-		text = append(text, l.ContainerID+" "+l.Path)
-	}
-	want := []string{"c2 /logs/default_web_1/app/7.log", "c3 /logs/default_web_1/side/0.log"}
-	if !reflect.DeepEqual(text, want) {
-		t.Errorf("%q, want %q", text, want)
-	}
-	broken := errors.New("broken")
-	if _, err := wire.RunningLogs(fixedList{err: broken}, "/logs").RunningLogs(t.Context()); !errors.Is(err, broken) {
-		t.Errorf("error %v", err)
 	}
 }
 

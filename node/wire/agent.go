@@ -157,10 +157,13 @@ func (a *Agent) engine(client *cri.Client) error {
 	if a.cfg.Spec.Features == nil {
 		a.cfg.Spec.Features = Features(client)
 	}
-	rotator, err := logs.NewRotator(a.cfg.Logs, RunningLogs(a.parts.Watcher, a.cfg.PodLogsDir), client)
+	running := NewRunningLogs(a.cfg.PodLogsDir)
+	rotator, err := logs.NewRotator(a.cfg.Logs, running, client)
 	if err != nil {
 		return err
 	}
+	running.OnChange(rotator.Refresh)
+	a.parts.Watcher = running.Watching(a.parts.Watcher)
 	a.runs = append(a.runs, run{"log-rotation", rotator.Run})
 	return nil
 }

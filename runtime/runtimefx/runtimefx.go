@@ -20,11 +20,11 @@ import (
 )
 
 // Module provides *cri.Client, node.Engine, node.Watcher, node.Puller,
-// images.PullAuth, handlers.Execer and what the runtime can do. Nothing of it
+// images.PullAuth, handlers.Execer, *wire.RunningLogs and what the runtime can do. Nothing of it
 // is built that nobody asks for. It asks for a wire.Config and a
 // *fxrun.Runner.
 func Module() fx.Option {
-	return fx.Provide(client, engine, watcher, puller, pullAuth, wire.Execer, features)
+	return fx.Provide(client, engine, watcher, runningLogs, puller, pullAuth, wire.Execer, features)
 }
 
 func client(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config) (*cri.Client, error) {
@@ -44,12 +44,16 @@ func watcher(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, c *cri.Client) (
 	return wire.Watcher(o), nil
 }
 
+// runningLogs learns what runs from the watcher that the node looks through.
+func runningLogs(cfg wire.Config) *wire.RunningLogs { return wire.NewRunningLogs(cfg.PodLogsDir) }
+
 // engine also runs log rotation: it is the engine whose containers write logs.
-func engine(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, c *cri.Client, w node.Watcher) (node.Engine, error) {
-	rotator, err := logs.NewRotator(cfg.Logs, wire.RunningLogs(w, cfg.PodLogsDir), c)
+func engine(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, c *cri.Client, running *wire.RunningLogs) (node.Engine, error) {
+	rotator, err := logs.NewRotator(cfg.Logs, running, c)
 	if err != nil {
 		return nil, err
 	}
+	running.OnChange(rotator.Refresh)
 	r.Run(lc, "log-rotation", rotator.Run)
 	return wire.Engine(c), nil
 }

@@ -319,6 +319,7 @@ type incarnation struct {
 	pod    *corev1.Pod
 	static bool
 	stop   *lifecycle.Stop
+	killAt time.Time // the earliest kill that was asked for
 	held   bool
 	gone   bool
 	agent  *agent

@@ -66,11 +66,11 @@ func (a *agent) noteEnd(in lifecycle.Input, plan lifecycle.Plan) {
 		}
 		a.facts.killLimit = in.Now.Add(grace)
 		if in.Want.Stop != nil {
-			a.facts.killLimit = in.Want.Stop.KillAt()
+			a.facts.killLimit = a.inc.killAt
 		}
 	}
-	if stop := in.Want.Stop; stop != nil && stop.KillAt().Before(a.facts.killLimit) {
-		a.facts.killLimit = stop.KillAt()
+	if in.Want.Stop != nil && a.inc.killAt.Before(a.facts.killLimit) {
+		a.facts.killLimit = a.inc.killAt
 	}
 }
 

@@ -324,6 +324,9 @@ func (l *life) stop(inc *incarnation, reason lifecycle.StopReason, grace time.Du
 	next := lifecycle.Want{Pod: inc.pod, Stop: &stop}
 	merged := lifecycle.Want{Stop: inc.stop}.Merge(next)
 	inc.stop = merged.Stop
+	if inc.killAt.IsZero() || stop.KillAt().Before(inc.killAt) {
+		inc.killAt = stop.KillAt()
+	}
 	if a := inc.agent; !a.dead && !a.over {
 		next.Held = a.want.Held
 		if a.want.Pod == nil {
@@ -455,7 +458,7 @@ func (l *life) tended(w *world) bool {
 }
 
 func (l *life) orphan(inc *incarnation) {
-	inc.gone = false
+	inc.gone, inc.killAt = false, time.Time{}
 	want := l.wantOf(inc)
 	want.Pod, want.Stop, want.Held = nil, nil, false
 	l.newAgent(inc, want)

@@ -24,6 +24,7 @@ func TestMutants(t *testing.T) {
 	}
 	for _, m := range mutants() {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
+			t.Parallel()
 			caught, by, err := m.plant(t.TempDir())
 			switch {
 			case err != nil:
@@ -74,7 +75,7 @@ func (m mutant) plant(dir string) (caught bool, by string, err error) {
 		return false, "", err
 	}
 	binary := filepath.Join(dir, "sim.test")
-	build := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary, ".")
+	build := exec.Command("go", "test", "-c", "-ldflags", "-s -w", "-overlay", overlay, "-o", binary, ".")
 	if out, err := build.CombinedOutput(); err != nil {
 		return false, "", fmt.Errorf("mutant %q does not build: %w\n%s", m.name, err, out)
 	}

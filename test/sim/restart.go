@@ -79,7 +79,7 @@ func (l *life) reincarnate(i int, inc *incarnation) {
 		return
 	}
 	if !deleted && inc.stop != nil && l.rng.IntN(2) == 0 {
-		inc.stop = nil // who evicted it has forgotten
+		inc.stop, inc.killAt = nil, time.Time{} // who evicted it has forgotten
 	}
 	want := l.wantOf(inc)
 	want.Prior = l.prior(inc)
@@ -98,6 +98,9 @@ func (l *life) prior(inc *incarnation) *corev1.PodStatus {
 	inc.lastWord = inc.published[n-1]
 	if behind {
 		inc.lastWord = inc.published[0]
+		for _, p := range inc.w.past { // nobody may know that all were to start over
+			p.hazy = p.hazy || len(p.runs) > 0 && p.runs[len(p.runs)-1].voided
+		}
 	}
 	inc.published = []*corev1.PodStatus{inc.lastWord}
 	return inc.lastWord

@@ -165,9 +165,11 @@ func (d *decision) anyMainRan() bool {
 	return false
 }
 
-// addRestarting tells of a restart of all containers, and once told, that it
-// is over.
+// addRestarting tells of a restart of all containers until each of them runs
+// anew, so that an agent without memory does not take their old ends for the
+// end, and once told, that it is over.
 func (d *decision) addRestarting(s *corev1.PodStatus) {
+	old := d.oldCondition(corev1.AllContainersRestarting)
 	switch {
 	case d.restartAll != nil:
 		d.setCondition(s, corev1.AllContainersRestarting, verdict{
@@ -175,7 +177,9 @@ func (d *decision) addRestarting(s *corev1.PodStatus) {
 			message: fmt.Sprintf("Container %s exited with code %d, restarting all containers",
 				d.restartAll.name, d.restartAll.runs[0].ExitCode),
 		})
-	case d.oldCondition(corev1.AllContainersRestarting) != nil:
+	case old != nil && old.Status == corev1.ConditionTrue && d.anyAnew():
+		d.setCondition(s, corev1.AllContainersRestarting, verdict{met: true, reason: old.Reason, message: old.Message})
+	case old != nil:
 		d.setCondition(s, corev1.AllContainersRestarting, verdict{})
 	}
 }

@@ -66,6 +66,7 @@ func (d *decision) recall(c *container) {
 		c.mem.Ran = true
 		c.mem.Run = Run{ID: run, Attempt: uint32(st.RestartCount)}
 	}
+	c.mem.Anew = len(c.runs) == 0 && st.State.Running == nil && toldOfRestartAll(d.in.Want.Prior)
 }
 
 // nameRun takes the runtime's prefix off a container ID of a status.

@@ -287,6 +287,30 @@ func TestRestartAllContainers(t *testing.T) {
 	w.expectState("a", "running")
 }
 
+// A restart of the agent after all containers were removed and before they run
+// again must not end the pod: what had completed before has to run once more
+// (found by test/sim).
+func TestRestartAllContainersSurvivesTheAgent(t *testing.T) {
+	w := newWorld(t, newPod(corev1.RestartPolicyNever, mainC("a", restarting("Never", rule(all, in, 42))), mainC("done")))
+	w.exits = map[string]int32{"done#0": 0}
+	w.settle()
+	w.hold[StartContainer] = true
+	w.exit("a-0", 42)
+	w.settle()
+	if len(w.seen.Runtime.Containers) > 0 {
+		t.Fatalf("containers are left: %v", w.seen.Runtime.Containers)
+	}
+	w.restartAgent()
+	w.hold = map[Kind]bool{}
+	w.settle()
+	w.after(time.Minute)
+	w.expectState("a", "running")
+	w.expectState("done", "running")
+	if c := w.condition(corev1.AllContainersRestarting); c.Status != corev1.ConditionFalse {
+		t.Fatalf("condition %+v", c)
+	}
+}
+
 func TestChangedDefinition(t *testing.T) {
 	w := newWorld(t, newPod(corev1.RestartPolicyNever, mainC("a"), mainC("b")))
 	w.settle()

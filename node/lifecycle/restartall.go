@@ -1,6 +1,10 @@
 package lifecycle
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // findRestartAll finds a container whose exit asks to restart all containers.
 // While its dead container is there the restart is under way: all others are
@@ -53,4 +57,18 @@ func (d *decision) clear(c *container) bool {
 		d.removeContainer(c, c.runs[len(c.runs)-1], killRestartAll)
 	}
 	return len(c.runs) > 0 || c.flight != nil
+}
+
+// anyAnew says that a restart of all containers is not over: one of them did
+// not run since.
+func (d *decision) anyAnew() bool {
+	return d.mem.Ending == nil && slices.ContainsFunc(d.withRole(initRole, sidecarRole, mainRole), func(c *container) bool { return c.mem.Anew })
+}
+
+// toldOfRestartAll says that the API server was told of a restart of all
+// containers, and not of its end.
+func toldOfRestartAll(prior *corev1.PodStatus) bool {
+	return slices.ContainsFunc(prior.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.AllContainersRestarting && c.Status == corev1.ConditionTrue
+	})
 }

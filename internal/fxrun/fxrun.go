@@ -60,21 +60,34 @@ func (e *OverrunError) Error() string {
 // Run makes a part live from start to stop. It is called inside the part's
 // provider, so that a part that was replaced is never run.
 func (r *Runner) Run(lc fx.Lifecycle, name string, run func(ctx context.Context) error) {
+	r.RunAtLeast(lc, name, 0, run)
+}
+
+// RunAtLeast is Run for a part whose stop may take that long even where the
+// budget of the others is smaller.
+func (r *Runner) RunAtLeast(lc fx.Lifecycle, name string, budget time.Duration, run func(ctx context.Context) error) {
 	r.note(name)
-	p := &part{name: name, run: run, runner: r, done: make(chan struct{})}
+	p := &part{name: name, run: run, runner: r, budget: max(budget, r.budget), done: make(chan struct{})}
 	unguarded(lc).Append(fx.Hook{OnStart: p.start, OnStop: p.stop})
 }
 
-// Hold calls open at start and close at stop, for parts that hold something
-// but run nothing. Open may be nil; close is called only after an open that
+// Hold calls open at start, where it is not nil, and shut at stop, for parts
+// that hold something but run nothing. Shut is called only after an open that
 // succeeded.
 func (r *Runner) Hold(lc fx.Lifecycle, name string, open, shut func(context.Context) error) {
 	r.note(name)
-	hook := fx.Hook{OnStop: func(ctx context.Context) error { return r.within(ctx, name, shut) }}
-	if open != nil {
-		hook.OnStart = open
+	unguarded(lc).Append(r.hook(name, open, shut))
+}
+
+// hook bounds and contains both functions, each of which may be nil.
+func (r *Runner) hook(name string, start, stop func(context.Context) error) (h fx.Hook) {
+	if start != nil {
+		h.OnStart = func(ctx context.Context) error { return begin(ctx, name, start) }
 	}
-	unguarded(lc).Append(hook)
+	if stop != nil {
+		h.OnStop = func(ctx context.Context) error { return within(ctx, name, r.budget, stop) }
+	}
+	return h
 }
 
 func (r *Runner) note(name string) {

@@ -1,8 +1,6 @@
 package fxrun
 
 import (
-	"context"
-	"fmt"
 	"runtime"
 	"strings"
 
@@ -30,21 +28,7 @@ func unguarded(lc fx.Lifecycle) fx.Lifecycle {
 // Append implements [fx.Lifecycle]. In errors, a hook is named after the
 // function that appends it.
 func (g *guarded) Append(h fx.Hook) {
-	name := "hook of " + appender()
-	if start := h.OnStart; start != nil {
-		h.OnStart = func(ctx context.Context) error {
-			ctx = callerOf(ctx)
-			err := await(ctx, name, start)
-			if err != nil && ctx.Err() != nil {
-				return fmt.Errorf("%s: did not start in time: %w", name, err)
-			}
-			return named(name, err)
-		}
-	}
-	if stop := h.OnStop; stop != nil {
-		h.OnStop = func(ctx context.Context) error { return g.runner.within(ctx, name, stop) }
-	}
-	g.lc.Append(h)
+	g.lc.Append(g.runner.hook("hook of "+appender(), h.OnStart, h.OnStop))
 }
 
 // appender is the package and function that called Append.

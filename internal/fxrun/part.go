@@ -3,6 +3,7 @@ package fxrun
 import (
 	"context"
 	"errors"
+	"time"
 
 	"nodekit.dev/internal/tasks"
 )
@@ -12,6 +13,7 @@ type part struct {
 	name   string
 	run    func(ctx context.Context) error
 	runner *Runner
+	budget time.Duration
 	cancel context.CancelFunc
 	done   chan struct{}
 	late   error // what went wrong after the stop was asked for; read after done
@@ -46,7 +48,7 @@ func (p *part) ended(ctx context.Context, err error) {
 // stop ends the part and waits for it.
 func (p *part) stop(ctx context.Context) error {
 	p.cancel()
-	return p.runner.within(ctx, p.name, func(ctx context.Context) error {
+	return within(ctx, p.name, p.budget, func(ctx context.Context) error {
 		select {
 		case <-p.done:
 			return p.late

@@ -31,12 +31,22 @@ func callerOf(ctx context.Context) context.Context {
 	return ctx
 }
 
+// begin calls a start as a named task and waits as long as the caller does.
+func begin(ctx context.Context, name string, fn func(context.Context) error) error {
+	ctx = callerOf(ctx)
+	err := await(ctx, name, fn)
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%s: did not start in time: %w", name, err)
+	}
+	return named(name, err)
+}
+
 // within calls a stop as a named task and waits for it no longer than the
 // budget, and hardly longer than the caller does. A stop that overruns is left
 // behind with a context that has ended.
-func (r *Runner) within(ctx context.Context, name string, fn func(context.Context) error) error {
+func within(ctx context.Context, name string, budget time.Duration, fn func(context.Context) error) error {
 	begun := time.Now()
-	ctx, cancel := r.bounded(ctx)
+	ctx, cancel := bounded(ctx, budget)
 	defer cancel()
 	err := await(ctx, name, fn)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -45,8 +55,8 @@ func (r *Runner) within(ctx context.Context, name string, fn func(context.Contex
 	return named(name, err)
 }
 
-func (r *Runner) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.budget)
+func bounded(ctx context.Context, budget time.Duration) (context.Context, context.CancelFunc) {
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), budget)
 	unlink := context.AfterFunc(callerOf(ctx), func() { time.AfterFunc(lastChance, cancel) })
 	return bounded, func() { unlink(); cancel() }
 }

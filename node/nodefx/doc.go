@@ -11,7 +11,7 @@
 //	<-agent.Ready()
 //
 // Vendors write no fx tags. A replacement is a constructor: its parameters
-// come from the graph (the logger, the lifecycle, the vendor's own
+// come from the graph (the logger, a [Lifecycle], the vendor's own
 // configuration given with [Supply] or [Provide]), its first result must
 // implement the seam. The part it replaces is then neither built nor run.
 //

@@ -333,3 +333,38 @@ func TestStartThatFails(t *testing.T) {
 		})
 	}
 }
+
+// TestLifecycle: what a vendor's constructor ties to the agent runs, is named
+// among the parts, and is reported when it ends by itself.
+func TestLifecycle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broke := make(chan struct{})
+		var steps []string
+		step := func(name string) func(context.Context) error {
+			return func(context.Context) error { steps = append(steps, name); return nil }
+		}
+		newAdmitter := func(lc nodefx.Lifecycle) node.Admitter {
+			lc.Hold("radio", step("radio on"), step("radio off"))
+			lc.Run("beacon", func(ctx context.Context) error {
+				select {
+				case <-broke:
+					return errors.New("no fuel")
+				case <-ctx.Done():
+					return nil
+				}
+			})
+			return member{}
+		}
+		a := newAgent(t, onWorld(t, actortest.New(t, runtimetest.Config{}), nodefx.AddAdmitter("radio", newAdmitter))...)
+		if want := []string{"root-lock", "radio", "beacon", "node"}; !slices.Equal(a.Parts(), want) {
+			t.Errorf("parts %v, want %v", a.Parts(), want)
+		}
+		must(t, a.Start(t.Context()))
+		close(broke)
+		wantError(t, <-a.Done(), "beacon: no fuel")
+		must(t, a.Stop(t.Context()))
+		if want := []string{"radio on", "radio off"}; !slices.Equal(steps, want) {
+			t.Errorf("steps %v, want %v", steps, want)
+		}
+	})
+}

@@ -55,7 +55,8 @@ func Configure(edit func(*wire.Config)) Option {
 }
 
 // StopBudget is how long each part has to stop. Default: 30 s. A part that
-// overruns is named in the error of Stop, and the others still stop.
+// overruns is named in the error of Stop, and the others still stop. A node that
+// drains has 5 s more than its DrainTimeout, if that is longer.
 func StopBudget(d time.Duration) Option { return func(s *settings) { s.budget = d } }
 
 // Supply puts values in the graph, for constructors to ask for by type.

@@ -34,7 +34,7 @@ func Run(t testing.TB, program func(ctx context.Context, out io.Writer) error) *
 	go func() { r.done <- program(ctx, r.out) }()
 	t.Cleanup(func() {
 		cancel()
-		r.wait()
+		_ = r.wait() // a test that cares calls Stop
 	})
 	return r
 }

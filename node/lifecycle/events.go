@@ -2,33 +2,32 @@ package lifecycle
 
 import "strings"
 
-// tell emits an event once, as long as its cause lasts: a cause that is not
+// tell emits events once, as long as their cause lasts: a cause that is not
 // told of again in the next plan is forgotten.
-func (d *decision) tell(cause string, e Event) {
+func (d *decision) tell(cause string, events ...Event) {
 	if d.told[cause] {
 		return
 	}
 	d.told[cause] = true
 	if !d.in.Mem.Told[cause] {
-		d.plan.Events = append(d.plan.Events, e)
+		d.plan.Events = append(d.plan.Events, events...)
 	}
 }
 
-// tellFailures emits one event for each failure of an action that users look
+// tellFailures emits the events of each failure of an action that users look
 // for. A failure that comes again at another time is told again.
 func (d *decision) tellFailures() {
 	for _, key := range sortedKeys(d.in.Seen.Failed) {
 		f := d.in.Seen.Failed[key]
+		cause := "Failed/" + string(key) + "/" + f.At.UTC().Format("20060102T150405.000000000")
 		reason, message := "", f.Message
 		container := ""
 		switch {
 		case strings.HasPrefix(string(key), keyVolume):
 			reason = f.Reason
 		case strings.HasPrefix(string(key), keyImage):
-			reason, container = "Failed", key.Object()
-			if c := d.named(container); c != nil && c.spec != nil {
-				message = `Failed to pull image "` + c.spec.Image + `": ` + f.Message
-			}
+			d.tell(cause, d.pullFailureEvents(key.Object(), f)...)
+			continue
 		case strings.HasPrefix(string(key), keyCont):
 			reason, container, message = "Failed", key.Object(), "Error: "+f.Message
 			if d.mem.Asked[key].Kind != StartContainer {
@@ -39,10 +38,37 @@ func (d *decision) tellFailures() {
 		default:
 			continue
 		}
-		d.tell("Failed/"+string(key)+"/"+f.At.UTC().Format("20060102T150405.000000000"), Event{
+		d.tell(cause, Event{
 			Type: EventWarning, Reason: reason, Message: message, Container: container,
 		})
 	}
+}
+
+// pullFailureEvents are what happened to the image, in the stock kubelet's
+// words, and that the container can not start because of it. The reasons of
+// events are not those of the container's status.
+func (d *decision) pullFailureEvents(container string, f Failure) []Event {
+	what := Event{Type: EventWarning, Reason: "Failed", Message: f.Message, Container: container}
+	image := d.mem.Asked[KeyImage(container)].What
+	if c := d.named(container); image == "" && c != nil && c.spec != nil {
+		image = c.spec.Image
+	}
+	switch f.Reason {
+	case "InvalidImageName", "ImageInspectError":
+		what.Reason = "InspectFailed"
+	case reasonImageNeverPull:
+		what.Reason = reasonImageNeverPull
+	case reasonImagePullBackOff:
+		what.Type, what.Reason, what.Message = EventNormal, "BackOff", backoffPullMessage(image)
+	default:
+		what.Message = `Failed to pull image "` + image + `": ` + f.Message
+	}
+	return []Event{what, noStart(container, f.Reason)}
+}
+
+// noStart says that a container can not start, and the reason in its status.
+func noStart(container, reason string) Event {
+	return Event{Type: EventWarning, Reason: "Failed", Message: "Error: " + reason, Container: container}
 }
 
 func (d *decision) named(name string) *container {

@@ -10,12 +10,13 @@ import (
 // The stock kubelet's words for images.
 const (
 	reasonImagePullBackOff = "ImagePullBackOff"
+	reasonImageNeverPull   = "ErrImageNeverPull"
 	maxShowFailure         = 10 * time.Second
 )
 
 // notRetriedQuickly are reasons that stay on show while waiting: no pull is
 // backing off, there is nothing to pull.
-var notRetriedQuickly = [...]string{"ErrImageNeverPull", "InvalidImageName", "ImageInspectError", reasonImagePullBackOff}
+var notRetriedQuickly = [...]string{reasonImageNeverPull, "InvalidImageName", "ImageInspectError", reasonImagePullBackOff}
 
 // pullImages makes the images present of all containers that are to start,
 // main containers included while the init containers run.
@@ -78,8 +79,11 @@ func (d *decision) imageWaiting(c *container) *corev1.ContainerStateWaiting {
 		d.wakeAt(turn)
 		return plain
 	}
-	message := backoffPullMessage(c.spec.Image) + ": " + f.Reason + ": " + f.Message
-	d.tell("BackOff/image/"+c.name, Event{Type: EventNormal, Reason: "BackOff", Message: message, Container: c.name})
+	backoff := backoffPullMessage(c.spec.Image)
+	d.tell("BackOff/image/"+c.name,
+		Event{Type: EventNormal, Reason: "BackOff", Message: backoff, Container: c.name},
+		noStart(c.name, reasonImagePullBackOff))
+	message := backoff + ": " + f.Reason + ": " + f.Message
 	return &corev1.ContainerStateWaiting{Reason: reasonImagePullBackOff, Message: message}
 }
 

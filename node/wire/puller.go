@@ -27,6 +27,7 @@ func (p puller) Pull(ctx context.Context, req podactor.PullRequest) (podactor.Pu
 		PodUID: string(req.Pod.UID), PodNamespace: req.Pod.Namespace, PodName: req.Pod.Name,
 		PodCreated: req.Pod.CreationTimestamp.Time,
 		Container:  req.Container, Image: req.Image, Policy: string(req.Policy), Sandbox: req.Sandbox,
+		Observer: imageEvents(req.Tell),
 	})
 	if err != nil {
 		return podactor.PullResult{}, err

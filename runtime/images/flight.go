@@ -105,11 +105,9 @@ func (p *Puller) fly(ctx context.Context, f *flight, pull runtime.ImagePull, aut
 		return err
 	}
 	f.ref = ref
-	if p.cfg.Observer.PullDone != nil {
-		// Only a figure for events and metrics: that it is not known is no failure.
-		if info, ok, err := p.service.ImageStatus(ctx, pull.Spec); err == nil && ok {
-			f.size = info.Size
-		}
+	// Only a figure for events and metrics: that it is not known is no failure.
+	if info, ok, err := p.service.ImageStatus(ctx, pull.Spec); err == nil && ok {
+		f.size = info.Size
 	}
 	p.cfg.Log.Info("pulled image", "image", pull.Spec.Image, "ref", f.ref, "took", f.took, "bytes", f.size)
 	return nil

@@ -89,6 +89,9 @@ type Request struct {
 	// Policy is Always, IfNotPresent (also when empty) or Never.
 	Policy  string
 	Sandbox runtime.SandboxConfig
+	// Observer is told about this request alone, beside Config.Observer. Its
+	// functions may be nil.
+	Observer Observer
 }
 
 // Puller pulls images. Use New; all methods may be used concurrently.
@@ -173,9 +176,7 @@ func (p *Puller) try(ctx context.Context, req Request, spec runtime.ImageSpec) (
 	}
 	switch todo {
 	case usePresent:
-		if p.cfg.Observer.Present != nil {
-			p.cfg.Observer.Present(req, info)
-		}
+		p.tellPresent(req, info)
 		return info.ID, nil
 	case refuseAbsent:
 		return "", neverPull(req.Image)
@@ -198,9 +199,7 @@ func (p *Puller) pull(ctx context.Context, req Request, pull runtime.ImagePull, 
 	if place == outside {
 		return "", p.sitOut(ctx, f)
 	}
-	if p.cfg.Observer.PullStarted != nil {
-		p.cfg.Observer.PullStarted(req)
-	}
+	p.tellStarted(req)
 	select {
 	case <-f.done:
 	case <-ctx.Done():
@@ -213,9 +212,7 @@ func (p *Puller) pull(ctx context.Context, req Request, pull runtime.ImagePull, 
 	} else {
 		p.succeeded(req)
 	}
-	if p.cfg.Observer.PullDone != nil {
-		p.cfg.Observer.PullDone(req, done)
-	}
+	p.tellDone(req, done)
 	return done.Ref, done.Err
 }
 

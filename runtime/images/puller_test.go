@@ -252,6 +252,36 @@ func TestOnePullPerImageIsShared(t *testing.T) {
 	})
 }
 
+// TestObserverOfOneRequest is told beside the one of all, and nothing of others.
+func TestObserverOfOneRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var all, own []string
+		to := func(list *[]string) Observer {
+			return Observer{
+				Present:     func(r Request, image runtime.ImageInfo) { *list = append(*list, r.PodUID+" has "+image.ID) },
+				PullStarted: func(r Request) { *list = append(*list, r.PodUID+" pulls") },
+				PullDone: func(r Request, d PullDone) {
+					*list = append(*list, fmt.Sprintf("%s pulled %d bytes: %v", r.PodUID, d.Size, d.Err))
+				},
+			}
+		}
+		p := newPuller(t, Config{Observer: to(&all)}, newStore(t))
+		mine, other := req("a", "web:1"), req("b", "web:1")
+		mine.Observer = to(&own)
+		for _, r := range []Request{mine, other, mine} {
+			if _, err := p.Pull(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want := []string{"a pulls", "a pulled 42 bytes: <nil>", "a has id-web:1"}; !slices.Equal(own, want) {
+			t.Errorf("the request's own: %q, want %q", own, want)
+		}
+		if want := []string{"a pulls", "a pulled 42 bytes: <nil>", "b has id-web:1", "a has id-web:1"}; !slices.Equal(all, want) {
+			t.Errorf("the one of all: %q, want %q", all, want)
+		}
+	})
+}
+
 func TestCancelledWaiterLeavesThePullToTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t)

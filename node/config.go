@@ -31,12 +31,19 @@ type Config struct {
 	RetryBase   time.Duration
 	RetryMax    time.Duration
 	TraceSize   int
+	// HostIPs is asked for the node's addresses, primary first, every
+	// HealthPeriod for as long as Rules.HostIPs are empty: a machine may get its
+	// network after its agent. It must not block; nil: they stay as they are.
+	HostIPs func(ctx context.Context) []string
 	// HealthPeriod is how often the runtime's last known health is read, which
 	// costs no call. Default 1 s.
 	HealthPeriod time.Duration
 
 	// DrainOnStop stops the containers of all pods before Run returns, within
-	// DrainTimeout (default 30 s). Without it, they run on.
+	// DrainTimeout (default 30 s). Without it, they run on. The pods' grace ends
+	// a tenth of DrainTimeout earlier, at least 1 s, so that there is time to
+	// kill what does not stop by itself; whoever bounds Run from outside gives
+	// it more than DrainTimeout.
 	DrainOnStop  bool
 	DrainTimeout time.Duration
 	// ReadyWhen decides when all that the sources want is known, so that what
@@ -61,6 +68,11 @@ func DefaultConfig() Config {
 		DrainTimeout:  30 * time.Second,
 		ReadyWhen:     AllReported,
 	}
+}
+
+// drainGrace is the longest grace of a pod in a drain.
+func (c Config) drainGrace() time.Duration {
+	return max(0, c.DrainTimeout-max(c.DrainTimeout/10, time.Second))
 }
 
 // Validate names the first field that can not work.

@@ -67,9 +67,8 @@ func newDispatcher(ctx context.Context, n *Node) *dispatcher {
 func (d *dispatcher) run(ctx context.Context) error {
 	err := d.readRuntime(ctx)
 	if err == nil {
-		if d.rules = d.cfg.Rules; d.rules.RuntimeName == "" {
-			d.rules.RuntimeName = d.parts.Watcher.Status().Name
-		}
+		d.rules = d.cfg.Rules
+		d.learn(ctx)
 		d.startSources()
 		d.dispatch(ctx)
 		err = ctx.Err()
@@ -123,6 +122,7 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 		case result := <-d.checks:
 			d.checked(result)
 		case <-health.C:
+			d.learn(ctx)
 			d.checkHealth()
 			d.checkReady(ctx)
 		}
@@ -150,6 +150,31 @@ func (d *dispatcher) hint(hint runtime.Hint) {
 	if !known {
 		d.startCheck(hint.UID)
 	}
+}
+
+// learn asks for the facts of the rules that are not known yet, and passes them
+// on to all pods: the runtime may be down, and the machine without a network,
+// when the agent starts.
+func (d *dispatcher) learn(ctx context.Context) {
+	rules := d.rules
+	if rules.RuntimeName == "" {
+		rules.RuntimeName = d.parts.Watcher.Status().Name
+	}
+	if len(rules.HostIPs) == 0 && d.cfg.HostIPs != nil {
+		contain(d.log, "HostIPs", func() { rules.HostIPs = d.cfg.HostIPs(ctx) })
+	}
+	if rules.RuntimeName == d.rules.RuntimeName && len(rules.HostIPs) == len(d.rules.HostIPs) {
+		return
+	}
+	d.rules = rules
+	d.log.Info("learned about the node", "runtime", rules.RuntimeName, "hostIPs", rules.HostIPs)
+	d.eachActor(func(rec *record, _ *podactor.Actor) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		want := rec.want
+		want.Rules = rules
+		d.rewish(rec, want)
+	})
 }
 
 // checkHealth passes on whether the network is ready, when that changed.
@@ -197,7 +222,7 @@ func (d *dispatcher) drain() {
 		d.rewish(rec, withStop(rec.want, lifecycle.Stop{
 			Reason: lifecycle.StopShutdown, StatusReason: "Terminated",
 			Message: "Pod was terminated in response to imminent node shutdown.",
-			At:      now, Grace: min(graceOf(rec.want.Pod, d.rules), d.cfg.DrainTimeout),
+			At:      now, Grace: min(graceOf(rec.want.Pod, d.rules), d.cfg.drainGrace()),
 		}))
 	})
 }

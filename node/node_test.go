@@ -529,7 +529,7 @@ func TestDrainOnStop(t *testing.T) {
 				s.set(static("a", "a"), static("b", "b"))
 				start := time.Now()
 				s.end()
-				if took, want := time.Since(start), min(tc.takes, 20*time.Second); took != want {
+				if took, want := time.Since(start), min(tc.takes, 18*time.Second); took != want {
 					t.Errorf("stopped after %v, want %v", took, want)
 				}
 				s.wantRunning("a", 0)

@@ -9,8 +9,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"nodekit.dev/internal/reasoned"
 	"nodekit.dev/internal/tasks"
 	"nodekit.dev/node/lifecycle"
+	"nodekit.dev/node/podactor"
 	"nodekit.dev/runtime"
 )
 
@@ -240,22 +242,43 @@ func (d *dispatcher) change(rec *record, pod *corev1.Pod) {
 		return // gone from the node; its source just has not noticed yet
 	}
 	want := d.wantFor(rec.source, pod)
-	mutated, err := d.mutate(pod)
-	if err != nil {
-		d.log.Error("change refused; the pod stays as it was",
-			"pod", pod.Namespace+"/"+pod.Name, "uid", rec.uid, "err", err)
-		mutated = rec.want.Pod
-	}
-	want.Pod = mutated
 	if want.Static && d.pastRunning(rec) && !reflect.DeepEqual(old.Spec, pod.Spec) {
 		// The manifest of a pod that ended has changed: it runs anew.
 		d.remove(rec.source, rec.uid)
 		d.add(rec.source, pod)
 		return
 	}
+	var err error
+	if want.Pod, err = d.changed(pod); err != nil {
+		d.refuse(rec, err)
+		want.Pod = rec.want.Pod
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.rewish(rec, want)
+}
+
+// changed is the pod to go on with after a change. What keeps a pod from being
+// admitted refuses a change, too: admission is not asked again.
+func (d *dispatcher) changed(pod *corev1.Pod) (*corev1.Pod, error) {
+	mutated, err := d.mutate(pod)
+	if err != nil {
+		return nil, reasoned.New("MutatorError", err)
+	}
+	return mutated, tasks.Contain("Check", func() error { return d.parts.Specs.Check(mutated) })
+}
+
+// refuse tells that a change is not acted on.
+func (d *dispatcher) refuse(rec *record, err error) {
+	d.log.Error("change refused; the pod stays as it was",
+		"pod", rec.namespace+"/"+rec.name, "uid", rec.uid, "err", err)
+	d.actors.Events.PodEvent(podactor.PodEvent{
+		UID: rec.uid, Namespace: rec.namespace, Name: rec.name, Pod: rec.want.Pod,
+		Event: lifecycle.Event{
+			Type: lifecycle.EventWarning, Reason: reasoned.Reason(err, "UnsupportedField"),
+			Message: "change refused; the pod stays as it was: " + err.Error(),
+		},
+	})
 }
 
 // pastRunning says that the pod is past running.

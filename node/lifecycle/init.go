@@ -134,10 +134,16 @@ func (d *decision) oldStatus() *corev1.PodStatus {
 	return d.in.Want.Prior
 }
 
+// oldContainerStatus is what was told last of a container. Its ID is as it would
+// be told now: the runtime's name may have become known since.
 func (d *decision) oldContainerStatus(c *container) (corev1.ContainerStatus, bool) {
 	old := d.oldStatus()
 	if old == nil {
 		return corev1.ContainerStatus{}, false
 	}
-	return statusOf(old, c.name)
+	st, found := statusOf(old, c.name)
+	if st.ContainerID != "" {
+		st.ContainerID = containerID(d.in.Want.Rules, nameRun(st.ContainerID))
+	}
+	return st, found
 }

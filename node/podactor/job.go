@@ -26,8 +26,9 @@ type job struct {
 	orphan bool
 	uid    string
 
-	podIPs []string
-	begun  bool // the pod has a sandbox
+	podIPs  []string
+	hostIPs []string
+	begun   bool // the pod has a sandbox
 	// sandboxAttempt is the attempt of the sandbox that the action is about.
 	sandboxAttempt uint32
 	imageRef       string
@@ -48,6 +49,7 @@ func (r *run) job(action lifecycle.Action) *job {
 		imageUser:  r.imageUser[action.Container],
 		preStopRan: r.preStopRan[action.ContainerID],
 		minGrace:   r.want.Rules.MinimumGrace,
+		hostIPs:    r.want.Rules.HostIPs,
 	}
 	if j.orphan {
 		j.pod = namesOnly(r.want)

@@ -95,7 +95,7 @@ func (j *job) containerRequest(ctx context.Context) (StartContainerRequest, erro
 	req.SandboxID = j.action.SandboxID
 	req.Config, err = j.parts.Specs.Container(ContainerSpecRequest{
 		Pod: j.pod, Container: spec.Name, Attempt: j.action.Attempt, Restarts: j.action.Restarts,
-		ImageRef: j.imageRef, ImageUser: j.imageUser, Mounts: mounts.Mounts, PodIPs: j.podIPs,
+		ImageRef: j.imageRef, ImageUser: j.imageUser, Mounts: mounts.Mounts, PodIPs: j.podIPs, HostIPs: j.hostIPs,
 		TerminationLog: j.terminationLog(spec),
 	})
 	if err != nil {

@@ -208,6 +208,9 @@ type ContainerSpecRequest struct {
 	PodIPs    []string
 	// TerminationLog is the host file for the termination message; empty: none.
 	TerminationLog string
+	// HostIPs are the node's addresses as they are known now; empty: not more
+	// than was known when the agent started.
+	HostIPs []string
 	// ImageUser is the user the image asks for, for runAsNonRoot.
 	ImageUser string
 }

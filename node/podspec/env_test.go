@@ -143,6 +143,20 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+// The node may get its addresses after the builder was made.
+func TestHostIPsOfTheRequest(t *testing.T) {
+	pod := podWithEnv(fieldEnv("host", "status.hostIP"), fieldEnv("pod", "status.podIPs"))
+	pod.Spec.HostNetwork = true
+	got, err := newBuilder(t).Container(podactor.ContainerSpecRequest{Pod: pod, Container: "main", HostIPs: []string{"10.0.0.9", "fd00::9"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []runtime.EnvVar{{Name: "host", Value: "10.0.0.9"}, {Name: "pod", Value: "10.0.0.9,fd00::9"}}
+	if diff := cmp.Diff(want, got.Env); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestEnvironmentErrors(t *testing.T) {
 	for want, env := range map[string]corev1.EnvVar{
 		`env X: fieldRef "spec.hostNetwork"`:                                 fieldEnv("X", "spec.hostNetwork"),

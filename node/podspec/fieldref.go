@@ -30,13 +30,13 @@ func (b *Builder) podField(req podactor.ContainerSpecRequest, path string) (stri
 	case "spec.serviceAccountName":
 		return pod.Spec.ServiceAccountName, nil
 	case "status.hostIP":
-		return first(b.cfg.NodeIPs), nil
+		return first(b.hostIPs(req)), nil
 	case "status.hostIPs":
-		return strings.Join(b.cfg.NodeIPs, ","), nil
+		return strings.Join(b.hostIPs(req), ","), nil
 	case "status.podIP":
-		return first(b.podIPs(pod, req.PodIPs)), nil
+		return first(b.podIPs(req)), nil
 	case "status.podIPs":
-		return strings.Join(b.podIPs(pod, req.PodIPs), ","), nil
+		return strings.Join(b.podIPs(req), ","), nil
 	}
 	if key, ok := subscript(path, "metadata.labels"); ok {
 		return pod.Labels[key], nil
@@ -49,11 +49,19 @@ func (b *Builder) podField(req podactor.ContainerSpecRequest, path string) (stri
 
 // podIPs are the pod's addresses: the node's for host-network pods, of which
 // the runtime tells none.
-func (b *Builder) podIPs(pod *corev1.Pod, seen []string) []string {
-	if len(seen) == 0 && pod.Spec.HostNetwork {
+func (b *Builder) podIPs(req podactor.ContainerSpecRequest) []string {
+	if len(req.PodIPs) == 0 && req.Pod.Spec.HostNetwork {
+		return b.hostIPs(req)
+	}
+	return req.PodIPs
+}
+
+// hostIPs are the node's addresses as the node knows them now.
+func (b *Builder) hostIPs(req podactor.ContainerSpecRequest) []string {
+	if len(req.HostIPs) == 0 {
 		return b.cfg.NodeIPs
 	}
-	return seen
+	return req.HostIPs
 }
 
 // subscript reads the key in "<field>['key']".

@@ -28,6 +28,13 @@ func translate(ctx context.Context, s settings, log *slog.Logger) (wire.Config, 
 	if cfg.NodeIPs, err = nodeIPs(ctx, f.nodeIP); err != nil {
 		return cfg, err
 	}
+	cfg.Node.HostIPs = func(ctx context.Context) []string { // asked only while there are none
+		ips, err := nodeIPs(ctx, f.nodeIP)
+		if err != nil {
+			log.Debug("no node addresses yet", "err", err)
+		}
+		return ips
+	}
 	if cfg.RootDir, err = filepath.Abs(f.rootDir); err != nil {
 		return cfg, err
 	}

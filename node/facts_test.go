@@ -121,6 +121,35 @@ func TestChangeThatWouldNotBeAdmitted(t *testing.T) {
 	})
 }
 
+// TestRunningPodThatIsRefused: what an agent before this one, or the stock
+// kubelet, has started runs on, until a change or its end.
+func TestRunningPodThatIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		refused := static("a", "a", func(p *corev1.Pod) { p.Spec.HostPID = true })
+		s.set(refused)
+		s.after(time.Second)
+		s.end()
+		s.parts.Specs = picky{}
+		s.start()
+		s.set(refused)
+		s.after(time.Hour)
+		s.wantRunning("a", 1)
+		if view, _ := s.node.Pod("a"); view.Status.Phase != corev1.PodRunning {
+			t.Errorf("status %+v", view.Status)
+		}
+		s.set(static("a", "a")) // as the agent can run it
+		s.after(time.Minute)
+		s.wantRunning("a", 1)
+		s.Exit("a", "app", 1)
+		s.after(time.Minute)
+		s.wantRunning("a", 1)
+		if n := s.Calls(runtimetest.MethodStartContainer); n != 2 {
+			t.Errorf("%d starts, want one more after the exit", n)
+		}
+	})
+}
+
 // quitter is an engine whose calls end with their context, as the CRI's do: a
 // stop that is called off does not kill.
 type quitter struct{ *actortest.Bench }

@@ -91,7 +91,7 @@ func (d *decision) addRun(c *container, st *corev1.ContainerStatus) {
 // waiting says what a container that should start waits for, if it is worth
 // telling: something is wrong, or it runs for the first time.
 func (d *decision) waiting(c *container) *corev1.ContainerStateWaiting {
-	if d.mem.Ending != nil || c.live() != nil || d.restartAll != nil || !d.wantsStart(c) {
+	if d.mem.Ending != nil || d.leftRunning() || c.live() != nil || d.restartAll != nil || !d.wantsStart(c) {
 		return nil
 	}
 	if c.mem.Ran && d.now.Before(c.mem.Until) {

@@ -100,8 +100,11 @@ func (d *decision) ownReasonToStop() *Stop {
 	case d.completed():
 		stop.Reason = StopCompleted
 	case admission.Verdict == VerdictReject:
-		stop.Reason, stop.StatusReason, stop.Message = StopRejected, admission.Reason, admission.Message
 		d.tell("Rejected", Event{Type: EventWarning, Reason: admission.Reason, Message: admission.Message})
+		if d.leftRunning() {
+			return nil
+		}
+		stop.Reason, stop.StatusReason, stop.Message = StopRejected, admission.Reason, admission.Message
 	case d.deadlineOver():
 		stop.Reason, stop.StatusReason, stop.Message = StopDeadline, reasonDeadline, messageDeadline
 		d.tell("Deadline", Event{Type: EventNormal, Reason: reasonDeadline, Message: messageDeadline})
@@ -109,6 +112,13 @@ func (d *decision) ownReasonToStop() *Stop {
 		return nil
 	}
 	return stop
+}
+
+// leftRunning says that the pod was rejected although it runs: whoever started
+// it, before this agent, found nothing wrong with it. What runs is left alone,
+// nothing of it is started again, and when the last of it ends the pod fails.
+func (d *decision) leftRunning() bool {
+	return d.mem.Phase == Queued && d.in.Seen.Admission.Verdict == VerdictReject && d.anyActive()
 }
 
 // podGrace is the grace of the spec.

@@ -3,6 +3,9 @@ package lifecycle
 // admit asks whether the pod may start.
 func (d *decision) admit() {
 	admission := d.in.Seen.Admission
+	if admission.Verdict == VerdictReject {
+		return // leftRunning
+	}
 	if admission.Verdict == VerdictLater && d.now.Before(admission.RetryAt) {
 		d.wakeAt(admission.RetryAt)
 		return

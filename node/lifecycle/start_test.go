@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -86,19 +87,43 @@ func TestAdmission(t *testing.T) {
 		w.expectPhase(Finished, corev1.PodFailed)
 	})
 	t.Run("rejected after a restart of the agent", func(t *testing.T) {
+		w := newWorld(t, newPod(corev1.RestartPolicyAlways, mainC("a"), mainC("b")))
+		w.settle()
+		w.restartAgent()
+		w.seen.Admission = Admission{Verdict: VerdictReject, Reason: "UnsupportedField", Message: "m"}
+		w.took()
+		w.event = nil
+		w.settle()
+		w.expect() // it runs, as it was started
+		w.expectPhase(Queued, corev1.PodRunning)
+		if got := w.condition(corev1.PodReady).Status; got != corev1.ConditionTrue {
+			t.Fatalf("ready %s", got)
+		}
+		if !slices.Equal(w.event, []string{"UnsupportedField: m"}) {
+			t.Fatalf("events %q", w.event)
+		}
+		w.exit("a-0", 1)
+		w.after(time.Hour)
+		w.expect()
+		w.expectState("a", "Error(1)")
+		w.expectState("b", "running")
+		w.exit("b-0", 0)
+		w.settle()
+		w.expectPhase(Cleaning, corev1.PodFailed)
+		if s := w.plan.Status; s.Reason != "UnsupportedField" || s.Message != "m" {
+			t.Fatalf("status %+v", s)
+		}
+	})
+	t.Run("rejected after a restart of the agent, and deleted", func(t *testing.T) {
 		w := newWorld(t, newPod(corev1.RestartPolicyAlways, mainC("a")))
 		w.settle()
 		w.restartAgent()
-		w.seen.Admission = Admission{Verdict: VerdictReject, Reason: "TaintToleration", Message: "m"}
+		w.seen.Admission = Admission{Verdict: VerdictReject, Reason: "UnsupportedField", Message: "m"}
+		w.settle()
 		w.took()
-		w.hold[StopContainer] = true
+		w.stopNow(StopDeleted, 30*time.Second)
 		w.settle()
-		w.expectPhase(Stopping, corev1.PodRunning)
-		w.land(KeyContainer("a"))
-		w.settle()
-		w.expect("RunHooksStopping", "StopContainer a 30s", "StopSandbox sb0", "RemoveCgroup")
-		w.expectPhase(Cleaning, corev1.PodFailed)
-		w.expectState("a", "Error(143)")
+		w.expect("RunHooksStopping", "StopContainer a 30s", "RemoveSandbox sb0", "RemoveCgroup", "RunHooksCleanup", "RemovePodDir")
 	})
 }
 

@@ -198,7 +198,7 @@ type Verdict string
 const (
 	VerdictNone   Verdict = ""       // not asked yet
 	VerdictAdmit  Verdict = "Admit"  // allocated: the pod may start
-	VerdictReject Verdict = "Reject" // the pod fails with Reason and Message
+	VerdictReject Verdict = "Reject" // the pod fails with Reason and Message, unless it runs already
 	VerdictLater  Verdict = "Later"  // ask again at RetryAt; the pod waits
 )
 

@@ -222,8 +222,11 @@ func (r *run) absorb(n news) bool {
 // newWant merges a wish. A pod that is held does not look, as it would see the
 // older pod of its UID; its first look is due when its turn comes.
 func (r *run) newWant(next lifecycle.Want) {
-	wasHeld := r.want.Held
+	wasHeld, old := r.want.Held, r.want.Pod
 	r.want = r.want.Merge(next)
+	if r.want.Pod != old && r.mem.Phase == lifecycle.Queued {
+		r.seen.Admission = lifecycle.Admission{} // the verdict was on the old one
+	}
 	if wasHeld && !r.want.Held {
 		r.lookNow()
 	}

@@ -9,8 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// hostsPath is where a container looks for names before it asks a server.
-const hostsPath = "/etc/hosts"
+const (
+	// hostsPath is where a container looks for names before it asks a server.
+	hostsPath = "/etc/hosts"
+	// The first lines, by which programs (the conformance tests among them) tell
+	// a file that the agent made from one of the image or the node.
+	ownHostsHeader  = "# Kubernetes-managed hosts file.\n"
+	nodeHostsHeader = "# Kubernetes-managed hosts file (host network).\n"
+)
 
 // HostsFile is the /etc/hosts that the pod's containers mount: its path on the
 // host and its content. ok is false where the pod has none of its own: a
@@ -28,6 +34,7 @@ func (b *Builder) HostsFile(pod *corev1.Pod, podIPs []string) (path string, cont
 		if err != nil {
 			return "", nil, false, fmt.Errorf("node's %s: %w", hostsPath, err)
 		}
+		out.WriteString(nodeHostsHeader)
 		out.Write(node)
 		if !bytes.HasSuffix(node, []byte("\n")) {
 			out.WriteByte('\n')
@@ -49,7 +56,7 @@ func (b *Builder) hostsFile(pod *corev1.Pod) (path string, ok bool) {
 }
 
 func (b *Builder) writeOwnHosts(out *bytes.Buffer, pod *corev1.Pod, podIPs []string) {
-	out.WriteString("# written by the node agent; changes are lost\n" +
+	out.WriteString(ownHostsHeader +
 		"127.0.0.1\tlocalhost\n" +
 		"::1\tlocalhost ip6-localhost ip6-loopback\n" +
 		"fe00::\tip6-localnet\n" +

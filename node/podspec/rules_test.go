@@ -404,7 +404,8 @@ func TestHostAliasesNeedManagedHosts(t *testing.T) {
 }
 
 func TestHostsFile(t *testing.T) {
-	const own = "# written by the node agent; changes are lost\n" +
+	const nodes = "# Kubernetes-managed hosts file (host network).\n"
+	const own = "# Kubernetes-managed hosts file.\n" +
 		"127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +
 		"fe00::\tip6-localnet\nfe00::\tip6-mcastprefix\nfe00::1\tip6-allnodes\nfe00::2\tip6-allrouters\n"
 	aliases := func(p *corev1.Pod) {
@@ -421,8 +422,8 @@ func TestHostsFile(t *testing.T) {
 		"override":              {simplePod(func(p *corev1.Pod) { p.Spec.HostnameOverride = new("o.x") }), nil, own + "10.1.0.7\to.x\nfd00::7\to.x\n"},
 		"aliases":               {simplePod(aliases), nil, own + "10.1.0.7\tweb\nfd00::7\tweb\n192.0.2.7\ta\tb\n"},
 		"host network":          {simplePod(onHost), nil, ""},
-		"host network, aliases": {simplePod(onHost, aliases), nil, "127.0.0.1\tlocalhost\n192.0.2.7\ta\tb\n"},
-		"no newline at the end": {simplePod(onHost, aliases), func(c *Config) { c.NodeHosts = func() ([]byte, error) { return []byte("x"), nil } }, "x\n192.0.2.7\ta\tb\n"},
+		"host network, aliases": {simplePod(onHost, aliases), nil, nodes + "127.0.0.1\tlocalhost\n192.0.2.7\ta\tb\n"},
+		"no newline at the end": {simplePod(onHost, aliases), func(c *Config) { c.NodeHosts = func() ([]byte, error) { return []byte("x"), nil } }, nodes + "x\n192.0.2.7\ta\tb\n"},
 		"not managed":           {simplePod(), func(c *Config) { c.ManageHosts = false }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -177,6 +178,14 @@ func TestHostsFile(t *testing.T) {
 	first := mount("10.0.0.1")
 	if !os.SameFile(first, mount("10.0.0.2")) {
 		t.Error("the file was replaced")
+	}
+	before := mount("10.0.0.22")
+	must(t, os.Chtimes(path, time.Time{}, before.ModTime().Add(-time.Hour)))
+	if after := mount("10.0.0.22"); !after.ModTime().Equal(before.ModTime().Add(-time.Hour)) {
+		t.Error("a file that said all of it already was written")
+	}
+	if longer := before.Size(); mount("10.0.0.2").Size() != longer-1 {
+		t.Error("a shorter file keeps the end of the longer one")
 	}
 	must(t, os.Remove(path))
 	must(t, os.Mkdir(path, 0o750))

@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -62,8 +64,7 @@ func (m mounter) ContainerMounts(ctx context.Context, req podactor.ContainerMoun
 	return podactor.ContainerMountsResult{Mounts: out}, err
 }
 
-// writeHosts writes in place: containers that run have the file mounted, and a
-// new file under the same name would not reach them.
+// writeHosts makes the pod's hosts file say what it should.
 func (m mounter) writeHosts(req podactor.ContainerMountsRequest) error {
 	path, content, ok, err := m.specs.HostsFile(req.Pod, req.PodIPs)
 	if err != nil || !ok {
@@ -72,8 +73,27 @@ func (m mounter) writeHosts(req podactor.ContainerMountsRequest) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return fmt.Errorf("hosts file: %w", err)
 	}
-	if err := os.WriteFile(path, content, 0o644); err != nil { //nolint:gosec // every user of the container reads it
+	if err := writeInPlace(path, content); err != nil {
 		return fmt.Errorf("hosts file: %w", err)
 	}
 	return nil
+}
+
+// writeInPlace writes a file whose content differs. Containers that run have it
+// mounted, and a new file under the same name would not reach them. The old
+// content is overwritten, never cut off first: with no space left, a container
+// would be left without any names.
+func writeInPlace(path string, content []byte) error {
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
+		return nil
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // every user of the container reads it
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	if err == nil {
+		err = file.Truncate(int64(len(content)))
+	}
+	return errors.Join(err, file.Close())
 }

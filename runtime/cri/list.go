@@ -128,7 +128,7 @@ func (c *Client) withoutStrays(containers []*runtimeapi.Container, sandboxes []*
 		}
 	}
 	for _, ctr := range c.strays.news(stray, full) {
-		c.log.Info("No PodSandbox found for the container",
+		c.log.Info("No PodSandBox found for the container",
 			"podSandboxId", ctr.PodSandboxId, "containerName", ctr.GetMetadata().GetName(), "containerId", ctr.Id)
 	}
 	return kept

@@ -64,8 +64,8 @@ func TestListPods(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	line := `msg="No PodSandbox found for the container" podSandboxId=gone containerName=old containerId=lost`
-	if strings.Count(logs.String(), "No PodSandbox") != 1 || !strings.Contains(logs.String(), line) {
+	line := `msg="No PodSandBox found for the container" podSandboxId=gone containerName=old containerId=lost`
+	if strings.Count(logs.String(), "No PodSandBox") != 1 || !strings.Contains(logs.String(), line) {
 		t.Errorf("logged:\n%s\nwant once: %s", &logs, line)
 	}
 }

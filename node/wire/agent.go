@@ -207,7 +207,7 @@ func (a *Agent) volumes() error {
 		a.parts.Specs = builder
 	}
 	if a.parts.PodDirs == nil {
-		a.parts.PodDirs = PodDirs(a.cfg.RootDir)
+		a.parts.PodDirs = PodDirs(a.cfg)
 	}
 	if a.parts.Mounter != nil {
 		return nil

@@ -100,7 +100,7 @@ func TestLock(t *testing.T) {
 
 func TestPodDirs(t *testing.T) {
 	root := t.TempDir()
-	uids, err := wire.PodDirs(root).ListPodDirs(t.Context())
+	uids, err := wire.PodDirs(wire.Config{RootDir: root}).ListPodDirs(t.Context())
 	if err != nil || len(uids) != 0 {
 		t.Errorf("without a directory: %v, %v", uids, err)
 	}
@@ -109,12 +109,21 @@ func TestPodDirs(t *testing.T) {
 	}
 	must(t, os.WriteFile(filepath.Join(root, "pods/file"), nil, 0o600))
 	must(t, os.Symlink(t.TempDir(), filepath.Join(root, "pods/link"))) // no pod's, whatever it leads to
-	uids, err = wire.PodDirs(root).ListPodDirs(t.Context())
+	uids, err = wire.PodDirs(wire.Config{RootDir: root}).ListPodDirs(t.Context())
 	if err != nil || !reflect.DeepEqual(uids, []string{"a", "b"}) {
 		t.Errorf("UIDs %v, %v", uids, err)
 	}
 	blocked := filepath.Join(root, "pods/file")
-	if _, err := wire.PodDirs(blocked).ListPodDirs(t.Context()); err == nil || errors.Is(err, fs.ErrNotExist) {
+	if _, err := wire.PodDirs(wire.Config{RootDir: blocked}).ListPodDirs(t.Context()); err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("below a file: %v", err)
+	}
+
+	cfg := wire.Default()
+	cfg.RootDir, cfg.Host.PodCgroups, cfg.Cgroups.Mount = root, true, t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(cfg.Cgroups.Mount, "memory/kubepods/burstable/podc"), 0o755))
+	must(t, os.WriteFile(filepath.Join(cfg.Cgroups.Mount, "memory/cgroup.procs"), nil, 0o600))
+	uids, err = wire.PodDirs(cfg).ListPodDirs(t.Context())
+	if err != nil || !reflect.DeepEqual(uids, []string{"a", "b", "c"}) {
+		t.Errorf("with a cgroup that has no directory: UIDs %v, %v", uids, err)
 	}
 }

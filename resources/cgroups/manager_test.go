@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -222,6 +223,30 @@ func TestRemoveFindsThePodInAnyClass(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(mount, "memory/kubepods/burstable")); err != nil {
 		t.Errorf("the class's own cgroup is gone: %v", err)
+	}
+}
+
+func TestPodUIDs(t *testing.T) {
+	cfg := Default()
+	cfg.Mount, cfg.Names.Root = t.TempDir(), "/agent"
+	if uids, err := PodUIDs(cfg); err == nil {
+		t.Errorf("found %q where nothing is mounted", uids)
+	}
+	fakeFiles(t, filepath.Join(cfg.Mount, "memory"), "cgroup.procs")
+	fakeFiles(t, filepath.Join(cfg.Mount, "cpu"), "cgroup.procs")
+	if uids, err := PodUIDs(cfg); err != nil || len(uids) > 0 {
+		t.Errorf("before any pod: %q, %v", uids, err)
+	}
+	for _, dir := range []string{
+		"memory/agent/kubepods/poda-1", "cpu/agent/kubepods/poda-1/container/podnested", "cpu/agent/kubepods/burstable/podb",
+		"memory/agent/kubepods/besteffort/podc", "memory/agent/kubepods/besteffort/other", "memory/kubepods/podd", "memory/agent/pode",
+	} {
+		if err := os.MkdirAll(filepath.Join(cfg.Mount, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if uids, err := PodUIDs(cfg); err != nil || !slices.Equal(uids, []string{"a-1", "b", "c"}) {
+		t.Errorf("found %q, %v", uids, err)
 	}
 }
 

@@ -89,10 +89,7 @@ func (e *env) report(t *testing.T, name string) string {
 		fmt.Fprintf(&b, "--- %s\n%s", p.UID, status)
 	}
 	fmt.Fprintln(&b, "--- the agent's log about it:")
-	lines := slices.DeleteFunc(strings.Split(e.agent.Log(100_000), "\n"), func(line string) bool {
-		return !strings.Contains(line, name)
-	})
-	b.WriteString(strings.Join(lines[max(0, len(lines)-40):], "\n"))
+	b.WriteString(grep(e.agent.Log(1_000_000), name))
 	return b.String()
 }
 
@@ -144,7 +141,7 @@ func (e *env) nothingLeft(ctx context.Context) error {
 		}
 		var errs []error
 		for _, p := range pods {
-			errs = append(errs, fmt.Errorf("the agent still knows pod %s %s: %s", p.Name, p.UID, p.Status.Phase))
+			errs = append(errs, fmt.Errorf("the agent still knows pod %s %s: %s\n%s", p.Name, p.UID, p.Status.Phase, e.story(string(p.UID))))
 		}
 		return errors.Join(append(errs, e.nothingInRuntime(ctx), e.nothingOnDisk())...)
 	})

@@ -102,11 +102,13 @@ func (c *churn) startSteady(t *testing.T) {
 	}
 }
 
-// round churns, at a pace that lets some pods come up and others not, kills the agent at a random moment, churns on without it, and
-// starts it again.
+// round sees one change through to the end, so that every round shows
+// something; churns on at a pace that lets some pods come up and others not;
+// kills the agent at a random moment; churns on without it, and starts it again.
 func (c *churn) round(t *testing.T, round int) {
 	t.Helper()
-	changes := 5 + c.random.IntN(15)
+	c.follow(t, c.change(t))
+	changes := 3 + c.random.IntN(12)
 	for range changes {
 		c.change(t)
 		<-time.After(time.Duration(c.random.IntN(500)) * time.Millisecond)
@@ -121,36 +123,44 @@ func (c *churn) round(t *testing.T, round int) {
 	if err := c.agent.Start(t.Context()); err != nil {
 		t.Fatalf("round %d: %v", round, err)
 	}
-	t.Logf("round %d: %d changes, killed, %d changes, started again", round, changes, offline)
+	t.Logf("round %d: %d changes, killed, %d changes, started again", round, changes+1, offline)
 }
 
-// change gives one churning pod another content, or removes it.
-func (c *churn) change(t *testing.T) {
+// follow waits until a churning pod is what it should be.
+func (c *churn) follow(t *testing.T, name string) {
+	t.Helper()
+	generation := c.wanted[name]
+	if generation == 0 {
+		return
+	}
+	c.untilWithin(t, 3*patience, name, all(ready, func(p corev1.Pod) error {
+		if got := p.Spec.Containers[0].Env[1].Value; got != fmt.Sprint(generation) {
+			return fmt.Errorf("%s is generation %s, not %d", p.UID, got, generation)
+		}
+		return nil
+	}))
+}
+
+// change gives one churning pod another content, or removes it. It says which.
+func (c *churn) change(t *testing.T) string {
 	t.Helper()
 	name := fmt.Sprintf("churn-%d", c.random.IntN(churnPods))
 	if c.wanted[name] != 0 && c.random.IntN(3) == 0 {
 		c.wanted[name] = 0
 		c.remove(t, name)
-		return
+		return name
 	}
 	c.used++
 	c.wanted[name] = c.used
 	c.apply(t, c.pod(name, c.used))
+	return name
 }
 
 // settle waits until exactly what is wanted runs.
 func (c *churn) settle(t *testing.T) {
 	t.Helper()
-	for name, generation := range c.wanted {
-		if generation == 0 {
-			continue
-		}
-		c.untilWithin(t, 3*patience, name, all(ready, func(p corev1.Pod) error {
-			if got := p.Spec.Containers[0].Env[1].Value; got != fmt.Sprint(generation) {
-				return fmt.Errorf("%s is generation %s, not %d", p.UID, got, generation)
-			}
-			return nil
-		}))
+	for name := range c.wanted {
+		c.follow(t, name)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
@@ -199,15 +209,28 @@ func (c *churn) checkStarts(t *testing.T) {
 	t.Logf("%d pods started", len(count))
 	for uid, n := range count {
 		if n > 1 {
-			t.Errorf("the container of pod %s was started %d times\n%s", uid, n, c.logOf(uid))
+			t.Errorf("the container of pod %s was started %d times\n%s", uid, n, c.story(uid))
 		}
 	}
 }
 
-// logOf are the last lines of the agent's log about something.
-func (e *env) logOf(what string) string {
-	lines := slices.DeleteFunc(strings.Split(e.agent.Log(1_000_000), "\n"), func(l string) bool { return !strings.Contains(l, what) })
-	return strings.Join(lines[max(0, len(lines)-60):], "\n")
+// story is what the agent and the runtime logged about a pod.
+func (e *env) story(uid string) string {
+	agent := grep(e.agent.Log(1_000_000), uid)
+	ours := uid
+	for _, line := range strings.Split(agent, "\n") { // containerd's log knows names and IDs
+		if _, rest, found := strings.Cut(line, `pod="`); found && strings.Contains(line, uid) {
+			ours, _, _ = strings.Cut(rest, `"`)
+			_, ours, _ = strings.Cut(ours, "/")
+		}
+	}
+	return "--- the agent's log:\n" + agent + "\n--- containerd's log of " + ours + ":\n" + grep(e.bed.RuntimeLog(1_000_000), ours)
+}
+
+// grep are the last lines with a word in them.
+func grep(text, word string) string {
+	lines := slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool { return !strings.Contains(l, word) })
+	return strings.Join(lines[max(0, len(lines)-80):], "\n")
 }
 
 // checkSteady: the pods that nobody touched are what they were.

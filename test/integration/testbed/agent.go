@@ -139,6 +139,8 @@ func (b *Bed) writeAgentConfig(path string, healthzPort int, more map[string]any
 		"failCgroupV1": false,
 		"healthzPort":  healthzPort,
 		"podLogsDir":   b.PodLogs,
+		// A killed agent loses what it has not flushed.
+		"logging": map[string]any{"flushFrequency": "50ms"},
 	}
 	for field, value := range more {
 		config[field] = value

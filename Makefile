@@ -115,6 +115,10 @@ sizes: ## print the longest files, functions, constructors and interfaces
 api: ## write the exported API, reasons, log keys and state formats to docs/api.txt (read its diff)
 	$(GO) test -count=1 -run '^TestAPI' ./internal/policy -update
 
+.PHONY: docs
+docs: ## write docs/seams.md from its table
+	$(GO) test -count=1 -run '^TestPage' ./internal/seams -update
+
 .PHONY: update
 update: ## rewrite the golden files (read the diff: it is the review)
 	$(GO) test -count=1 ./test/script -update

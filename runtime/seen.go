@@ -23,6 +23,9 @@ type Sandbox struct {
 	// IPs are empty for host-network pods (the CRI says so) and while the
 	// network is not up. The first is the primary one.
 	IPs []string
+	// NoAddress is true when the runtime told of a network of the sandbox's own
+	// that has no address: it did not come up, or is lost.
+	NoAddress bool
 	// HostNetwork is true when the sandbox shares the node's network namespace.
 	HostNetwork    bool
 	RuntimeHandler string

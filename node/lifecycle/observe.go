@@ -13,9 +13,11 @@ import (
 
 // exitUnknown is the exit code of a container whose end nobody saw.
 const (
-	exitUnknown    = 137
-	reasonLost     = "ContainerStatusUnknown"
-	messageLost    = "The container could not be located when the pod was terminated"
+	exitUnknown = 137
+	reasonLost  = "ContainerStatusUnknown"
+	messageLost = "The container could not be located when the pod was terminated"
+	// for one that is gone while its pod lives; the two spaces are the stock's
+	messageGone    = "The container could not be located when the pod was deleted.  The container used to be Running"
 	unnamedRun     = "unnamed" // a run that a status tells of without an ID
 	idSeparator    = "://"
 	reasonComplete = "Completed"
@@ -139,7 +141,7 @@ func (d *decision) noteEnd(c *container) {
 // lost is the end of a run that was last seen running and left no trace.
 func (d *decision) lost(c *container) *corev1.ContainerStateTerminated {
 	end := &corev1.ContainerStateTerminated{
-		ExitCode: exitUnknown, Reason: reasonLost, Message: messageLost,
+		ExitCode: exitUnknown, Reason: reasonLost, Message: messageGone,
 		FinishedAt: stamp(d.now), ContainerID: containerID(d.in.Want.Rules, c.mem.Run.ID),
 	}
 	if old, found := d.oldContainerStatus(c); found && old.State.Running != nil && old.ContainerID == end.ContainerID {

@@ -230,7 +230,8 @@ func TestLostContainers(t *testing.T) {
 			}
 			w.settle()
 			st := w.status("a")
-			if last := st.LastTerminationState.Terminated; last == nil || last.Reason != "ContainerStatusUnknown" || last.ExitCode != 137 || st.RestartCount != 1 {
+			if last := st.LastTerminationState.Terminated; last == nil || last.Reason != "ContainerStatusUnknown" || last.ExitCode != 137 ||
+				last.Message != "The container could not be located when the pod was deleted.  The container used to be Running" || st.RestartCount != 1 {
 				t.Fatalf("status %+v", st)
 			}
 

@@ -44,10 +44,24 @@ func (d *decision) findSandbox() {
 	}
 }
 
+// SettleTime is how old a sandbox without an address has to be before it counts
+// as one that will not get any.
+const SettleTime = 5 * time.Second
+
 // networkFits says whether the sandbox has the kind of network that the spec
-// asks for.
+// asks for, and an address in it.
 func (d *decision) networkFits(s runtime.Sandbox) bool {
-	return d.pod == nil || s.HostNetwork == d.pod.Spec.HostNetwork
+	return d.pod == nil || (s.HostNetwork == d.pod.Spec.HostNetwork && !d.addressLost(s))
+}
+
+// addressLost says that a sandbox is without an address although it had the
+// time to get one.
+func (d *decision) addressLost(s runtime.Sandbox) bool {
+	looked := d.in.Seen.LookedAt
+	if looked.IsZero() {
+		looked = d.now
+	}
+	return s.NoAddress && !looked.Before(s.CreatedAt.Add(SettleTime))
 }
 
 // keepSandbox gives the pod one good sandbox, and ends all others once nothing

@@ -187,6 +187,46 @@ func TestSandboxWaits(t *testing.T) {
 	})
 }
 
+func TestSandboxThatGotNoAddress(t *testing.T) {
+	without := func(w *world) {
+		list := slices.Clone(w.seen.Runtime.Sandboxes)
+		list[0].IPs, list[0].NoAddress = nil, true
+		w.seen.Runtime.Sandboxes = list
+	}
+	w := newWorld(t, newPod(corev1.RestartPolicyAlways, mainC("a")))
+	w.hold[StartContainer] = true
+	w.settle()
+	w.took()
+	without(w)
+	w.seen.LookedAt = w.now
+	w.settle()
+	w.expect() // it may be on its way
+	w.now = w.now.Add(time.Hour)
+	w.settle()
+	w.expect() // nobody looked since
+	w.hold[StartContainer] = false
+	w.land(KeyContainer("a"))
+	w.seen.LookedAt = w.now
+	w.settle()
+	w.expect("StopContainer a 30s", "StopSandbox sb0", "RunSandbox 1", "StartContainer a#1")
+	// One that gets none either is not made anew in a tight loop.
+	for range 3 {
+		before := w.seen.Runtime.Sandboxes[0]
+		without(w)
+		w.seen.LookedAt = before.CreatedAt.Add(SettleTime - 1)
+		w.settle()
+		if w.seen.Runtime.Sandboxes[0].ID != before.ID {
+			t.Fatalf("sandbox %s ended too early", before.ID)
+		}
+		w.seen.LookedAt = before.CreatedAt.Add(SettleTime)
+		w.after(10 * time.Second)
+		after := w.seen.Runtime.Sandboxes[0]
+		if after.CreatedAt.Sub(before.CreatedAt) < SettleTime {
+			t.Fatalf("%s made anew after %s", before.ID, after.CreatedAt.Sub(before.CreatedAt))
+		}
+	}
+}
+
 func TestInitContainersGoInOrder(t *testing.T) {
 	w := newWorld(t, newPod(corev1.RestartPolicyAlways, initC("i"), initC("j"), mainC("a"), mainC("b")))
 	w.settle()

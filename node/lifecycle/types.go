@@ -156,8 +156,10 @@ func DefaultRules() Rules {
 type Seen struct {
 	// Looked is false until the runtime was read once since the agent started.
 	// Nothing is decided about containers before.
-	Looked  bool
-	Runtime runtime.Pod
+	Looked bool
+	// LookedAt is when the look at Runtime began; zero: just now.
+	LookedAt time.Time
+	Runtime  runtime.Pod
 	// NetworkReady is the runtime's word; host-network pods do without.
 	NetworkReady bool
 	// Admission is the verdict so far.

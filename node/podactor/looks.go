@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"nodekit.dev/internal/tasks"
+	"nodekit.dev/node/lifecycle"
 	"nodekit.dev/runtime"
 )
 
@@ -18,7 +19,7 @@ type looks struct {
 	applied  uint64    // number of the newest look whose result is in Seen
 	flying   int
 	owed     bool      // look again once the present one is back
-	dueAt    time.Time // a hint waits for the actions under way until then
+	dueAt    time.Time // a look is due then, if none comes before
 	failures int       // in a row
 	retryAt  time.Time
 }
@@ -26,6 +27,7 @@ type looks struct {
 // lookDone is what one look brought.
 type lookDone struct {
 	seq     uint64
+	began   time.Time
 	pod     runtime.Pod
 	volumes bool // mounts were read as well
 	mounted []string
@@ -56,8 +58,8 @@ func (r *run) hinted(at time.Time) {
 func (r *run) lookSoon() {
 	if !r.acting() {
 		r.lookNow()
-	} else if r.looks.dueAt.IsZero() {
-		r.looks.dueAt = time.Now().Add(hintPatience)
+	} else {
+		r.lookBy(time.Now().Add(hintPatience))
 	}
 }
 
@@ -81,10 +83,10 @@ func (r *run) lookNow() {
 	r.looks.flying++
 	r.looks.retryAt, r.looks.dueAt = time.Time{}, time.Time{}
 	r.looks.since = time.Now()
-	seq, uid, volumes := r.looks.started, r.want.UID, !r.seen.VolumesLooked
+	seq, began, uid, volumes := r.looks.started, r.looks.since, r.want.UID, !r.seen.VolumesLooked
 	r.group.Go("look", func(ctx context.Context) error {
 		done := r.look(ctx, uid, volumes)
-		done.seq = seq
+		done.seq, done.began = seq, began
 		r.inbox.put(func(n *news) { n.looks = append(n.looks, done) })
 		return nil
 	})
@@ -162,13 +164,34 @@ func (r *run) lookWorked(done lookDone) bool {
 	r.looks.failures, r.looks.retryAt = 0, time.Time{}
 	r.looks.applied = done.seq
 	r.seen.Looked = true
+	r.seen.LookedAt = done.began
 	r.seen.Runtime = done.pod
+	r.lookAtNetwork()
 	if done.volumes && !r.seen.VolumesLooked {
 		r.seen.VolumesLooked = true
 		r.seen.Mounted = setOf(done.mounted)
 	}
 	r.settleSeen()
 	return true
+}
+
+// lookAtNetwork looks again when a sandbox that has no address should have one:
+// the runtime tells nothing of that by itself.
+func (r *run) lookAtNetwork() {
+	sandbox, found := r.seen.Runtime.NewestSandbox()
+	if !found || !sandbox.Ready || !sandbox.NoAddress {
+		return
+	}
+	if at := sandbox.CreatedAt.Add(lifecycle.SettleTime); at.After(time.Now()) {
+		r.lookBy(at)
+	}
+}
+
+// lookBy looks at that time if no look comes before.
+func (r *run) lookBy(at time.Time) {
+	if r.looks.dueAt.IsZero() || at.Before(r.looks.dueAt) {
+		r.looks.dueAt = at
+	}
 }
 
 // settleSeen ends the flights that only waited for a look that started after

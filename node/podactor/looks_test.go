@@ -117,3 +117,32 @@ func TestHintDoesNotWaitForALongAction(t *testing.T) {
 		s.gone(time.Minute)
 	})
 }
+
+// unrouted is a watcher of a runtime whose first sandbox got no address, and
+// that has nothing to say about it.
+type unrouted struct{ *actortest.Bench }
+
+func (w unrouted) Look(ctx context.Context, req podactor.LookRequest) (podactor.LookResult, error) {
+	res, err := w.Bench.Look(ctx, req)
+	for i := range res.Pod.Sandboxes {
+		if s := &res.Pod.Sandboxes[i]; s.Attempt == 0 {
+			s.IPs, s.NoAddress = nil, s.Ready
+		}
+	}
+	return res, err
+}
+
+func TestSandboxWithoutAddressIsLookedAtAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, actortest.Pod("u1", "web"), func(s *stage) { s.parts.Watcher = unrouted{s.Bench} })
+		s.after(lifecycle.SettleTime - time.Millisecond)
+		if n := s.Calls(runtimetest.MethodRunSandbox); n != 1 {
+			t.Errorf("%d sandboxes at first", n)
+		}
+		s.after(time.Minute)
+		s.wantRunning(1)
+		if n := s.Calls(runtimetest.MethodRunSandbox); n != 2 {
+			t.Errorf("%d sandboxes, want a second one", n)
+		}
+	})
+}

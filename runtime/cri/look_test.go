@@ -133,6 +133,24 @@ func TestLookPod(t *testing.T) {
 	}
 }
 
+func TestSandboxAddresses(t *testing.T) {
+	host := &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{
+		Options: &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_NODE}}}
+	for name, tc := range map[string]struct {
+		status *runtimeapi.PodSandboxStatus
+		want   bool
+	}{
+		"an address":                   {&runtimeapi.PodSandboxStatus{Network: &runtimeapi.PodSandboxNetworkStatus{Ip: "10.0.0.1"}}, false},
+		"none":                         {&runtimeapi.PodSandboxStatus{Network: &runtimeapi.PodSandboxNetworkStatus{}}, true},
+		"the host's network":           {&runtimeapi.PodSandboxStatus{Network: &runtimeapi.PodSandboxNetworkStatus{}, Linux: host}, false},
+		"a runtime that tells nothing": {&runtimeapi.PodSandboxStatus{}, false},
+	} {
+		if got := seenSandbox(tc.status).NoAddress; got != tc.want {
+			t.Errorf("%s: NoAddress %v", name, got)
+		}
+	}
+}
+
 func TestLookPodWhileThingsGo(t *testing.T) {
 	gone := status.Error(codes.NotFound, "gone")
 	f := newFake()

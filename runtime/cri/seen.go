@@ -26,13 +26,16 @@ func listedSandbox(s *runtimeapi.PodSandbox) runtime.Sandbox {
 
 // seenSandbox is what the status tells of a sandbox.
 func seenSandbox(s *runtimeapi.PodSandboxStatus) runtime.Sandbox {
+	host := s.GetLinux().GetNamespaces().GetOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE
+	ips := sandboxIPs(s.GetNetwork())
 	return runtime.Sandbox{
 		ID:             s.GetId(),
 		Attempt:        s.GetMetadata().GetAttempt(),
 		Ready:          s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY,
 		CreatedAt:      nanoTime(s.GetCreatedAt()),
-		IPs:            sandboxIPs(s.GetNetwork()),
-		HostNetwork:    s.GetLinux().GetNamespaces().GetOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE,
+		IPs:            ips,
+		NoAddress:      s.GetNetwork() != nil && len(ips) == 0 && !host,
+		HostNetwork:    host,
 		RuntimeHandler: s.GetRuntimeHandler(),
 		Labels:         s.GetLabels(),
 		Annotations:    s.GetAnnotations(),

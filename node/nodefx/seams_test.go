@@ -38,7 +38,7 @@ type seamCase struct {
 func seamCases(b *actortest.Bench) map[string]seamCase {
 	return map[string]seamCase{
 		"podactor.Engine": {
-			"nodekit.dev/runtime/runtimefx.engine", []string{"log-rotation"},
+			"nodekit.dev/runtime/runtimefx.engine", []string{"log-rotation", "cgroup-driver"},
 			nodefx.Replace[node.Engine](func() *actortest.Bench { return b }),
 		},
 		"podactor.Watcher": {

@@ -148,7 +148,8 @@ func (a *Agent) watcher(client *cri.Client) error {
 	return nil
 }
 
-// engine also rotates logs, as it is the engine whose containers write them.
+// engine also rotates logs, as it is the engine whose containers write them, and
+// whose cgroup driver must be the agent's.
 func (a *Agent) engine(client *cri.Client) error {
 	if a.parts.Engine != nil {
 		return nil
@@ -164,7 +165,7 @@ func (a *Agent) engine(client *cri.Client) error {
 	}
 	running.OnChange(rotator.Refresh)
 	a.parts.Watcher = running.Watching(a.parts.Watcher)
-	a.runs = append(a.runs, run{"log-rotation", rotator.Run})
+	a.runs = append(a.runs, run{"log-rotation", rotator.Run}, run{"cgroup-driver", CheckCgroupDriver(a.cfg, client)})
 	return nil
 }
 

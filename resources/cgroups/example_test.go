@@ -18,5 +18,5 @@ func ExampleNew() {
 	cfg.Names.Driver = resources.Systemd
 	_, err := cgroups.New(cfg, slog.New(slog.DiscardHandler))
 	fmt.Println(err)
-	// Output: cgroups: cgroup driver systemd: not built yet
+	// Output: cgroups: cgroup driver systemd: not built yet; use cgroupfs here and in the runtime (containerd: SystemdCgroup = false)
 }

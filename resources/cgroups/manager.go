@@ -50,7 +50,7 @@ func (c Config) Validate() error {
 	if err := c.Names.Validate(); err != nil {
 		errs = append(errs, err)
 	} else if c.Names.Driver == resources.Systemd {
-		errs = append(errs, errors.New("cgroup driver systemd: not built yet"))
+		errs = append(errs, errors.New("cgroup driver systemd: not built yet; use cgroupfs here and in the runtime (containerd: SystemdCgroup = false)"))
 	}
 	if c.PodPids < 0 || c.BusyWait < 0 {
 		errs = append(errs, errors.New("field PodPids or BusyWait: must not be negative"))

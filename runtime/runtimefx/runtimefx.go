@@ -1,6 +1,6 @@
 // Package runtimefx provides the parts of package runtime in an fx graph: the
-// CRI client, the observer and log rotation, which run, and the seams that
-// they stand in. It holds no logic.
+// CRI client, the observer, log rotation and the check of the cgroup driver,
+// which run, and the seams that they stand in. It holds no logic.
 package runtimefx
 
 import (
@@ -47,7 +47,8 @@ func watcher(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, c *cri.Client) (
 // runningLogs learns what runs from the watcher that the node looks through.
 func runningLogs(cfg wire.Config) *wire.RunningLogs { return wire.NewRunningLogs(cfg.PodLogsDir) }
 
-// engine also runs log rotation: it is the engine whose containers write logs.
+// engine also runs log rotation and the check of the cgroup driver: it is the
+// engine whose containers write logs and stand in cgroups.
 func engine(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, c *cri.Client, running *wire.RunningLogs) (node.Engine, error) {
 	rotator, err := logs.NewRotator(cfg.Logs, running, c)
 	if err != nil {
@@ -55,6 +56,7 @@ func engine(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, c *cri.Client, ru
 	}
 	running.OnChange(rotator.Refresh)
 	r.Run(lc, "log-rotation", rotator.Run)
+	r.Run(lc, "cgroup-driver", wire.CheckCgroupDriver(cfg, c))
 	return wire.Engine(c), nil
 }
 

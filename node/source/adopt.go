@@ -48,6 +48,28 @@ func (l lister) Adopt(ctx context.Context, req AdoptRequest) (string, error) {
 	return MatchRunning(req, pods), nil
 }
 
+// once makes an Adopter that lists at most once, for one reading of a source:
+// a list costs what there are pods, and there are as many questions.
+func (l lister) once() Adopter { return &snapshot{list: l} }
+
+// snapshot is used by one goroutine.
+type snapshot struct {
+	list   lister
+	listed bool
+	pods   []runtime.Pod
+}
+
+func (s *snapshot) Adopt(ctx context.Context, req AdoptRequest) (string, error) {
+	if !s.listed {
+		pods, err := s.list(ctx)
+		if err != nil {
+			return "", err
+		}
+		s.pods, s.listed = pods, true
+	}
+	return MatchRunning(req, s.pods), nil
+}
+
 // MatchRunning returns the UID of the pod that the request describes; "": none
 // is it. A pod with the very content is taken before a foreign one.
 func MatchRunning(req AdoptRequest, pods []runtime.Pod) string {

@@ -97,6 +97,7 @@ func (d *Dir) scan(ctx context.Context, k *keeper) error {
 		return err
 	}
 	k.keep(paths)
+	k.begin()
 	for _, path := range paths {
 		data, err := readManifest(path)
 		switch {

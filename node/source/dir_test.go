@@ -408,3 +408,26 @@ func TestDirIsUnclearWhileAManifestWasNeverUnderstood(t *testing.T) {
 		})
 	}
 }
+
+func TestDirAsksTheRuntimeOncePerReading(t *testing.T) {
+	var lists atomic.Int32
+	files := map[string]string{}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		files[name+".yaml"] = manifest(name, "i:1")
+	}
+	b := newBed(t, AdoptFrom(func(context.Context) ([]runtime.Pod, error) {
+		lists.Add(1)
+		return nil, nil
+	}), files)
+	if pods := b.next(); len(pods) != 4 {
+		t.Fatalf("pods %v", pods)
+	}
+	if n := lists.Load(); n != 1 {
+		t.Errorf("%d lists for the first reading", n)
+	}
+	b.write(t, "a.yaml", manifest("a", "i:2"))
+	b.next()
+	if n := lists.Load(); n != 2 {
+		t.Errorf("%d lists after an edit, want one more", n)
+	}
+}

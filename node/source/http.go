@@ -144,6 +144,7 @@ func (h *HTTP) poll(ctx context.Context, k *keeper, last *answer) error {
 // the pod's name, so that an item that became invalid keeps its own pod.
 func (h *HTTP) take(ctx context.Context, k *keeper, pods []decoded, errs []error) error {
 	var keys []string
+	k.begin()
 	for i, d := range pods {
 		key := h.cfg.URL + " item " + strconv.Itoa(i)
 		if d.name != "" {

@@ -16,9 +16,11 @@ import (
 // keeper holds what a source last knew of each of its manifests. One goroutine
 // owns it.
 type keeper struct {
-	cfg   Config
-	name  string
-	items map[string]*item // by key: a file's path, or a list's pod
+	cfg  Config
+	name string
+	// adopter answers for the present reading of the source; nil: none.
+	adopter Adopter
+	items   map[string]*item // by key: a file's path, or a list's pod
 	// named holds the full names that were in an update, seen the moment each
 	// UID was first met.
 	named map[string]bool
@@ -44,8 +46,15 @@ type problemKey struct {
 
 func newKeeper(cfg Config, name string) *keeper {
 	return &keeper{
-		cfg: cfg, name: name, items: map[string]*item{}, named: map[string]bool{},
+		cfg: cfg, name: name, adopter: cfg.Adopter, items: map[string]*item{}, named: map[string]bool{},
 		seen: map[string]string{}, reported: map[problemKey]Problem{},
+	}
+}
+
+// begin starts a reading of the source: what runs is looked up anew.
+func (k *keeper) begin() {
+	if l, ok := k.cfg.Adopter.(lister); ok {
+		k.adopter = l.once()
 	}
 }
 
@@ -125,9 +134,9 @@ func (k *keeper) complete(ctx context.Context, in *corev1.Pod, content string, o
 	fullName(pod, k.cfg.NodeName, o)
 	if pod.UID == "" {
 		pod.UID = ownUID(content, k.cfg.NodeName, o)
-		if k.cfg.Adopter != nil && pod.Name != "" {
+		if k.adopter != nil && pod.Name != "" {
 			foreign := !k.named[pod.Namespace+"/"+pod.Name]
-			uid, err := k.cfg.Adopter.Adopt(ctx, adoptRequest(pod, content, o, foreign))
+			uid, err := k.adopter.Adopt(ctx, adoptRequest(pod, content, o, foreign))
 			if err != nil {
 				return nil, err
 			}

@@ -30,6 +30,11 @@ func dial(t *testing.T, endpoint string) client {
 	return client{criv1.NewRuntimeServiceClient(conn), criv1.NewImageServiceClient(conn)}
 }
 
+func (c client) reopenLog(ctx context.Context, id string) error {
+	_, err := c.runtime.ReopenContainerLog(ctx, &criv1.ReopenContainerLogRequest{ContainerId: id})
+	return err
+}
+
 func sandboxConfig(c runtime.SandboxConfig) *criv1.PodSandboxConfig {
 	return &criv1.PodSandboxConfig{
 		Metadata:     &criv1.PodSandboxMetadata{Name: c.Name, Namespace: c.Namespace, Uid: c.UID, Attempt: c.Attempt},

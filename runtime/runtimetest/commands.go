@@ -80,13 +80,21 @@ func (s *shellState) step(statement []string) bool {
 	return false
 }
 
-// trap knows the handlers ” and 'exit N' of TERM.
+// trap knows the handlers of TERM that are empty, or print and exit.
 func (s *shellState) trap(statement []string) {
 	if len(statement) != 3 || statement[2] != "TERM" || statement[1] == "" {
 		return
 	}
 	s.does.IgnoresTERM = false
-	s.does.TermCode = exitArgument(strings.Fields(statement[1]))
+	for _, handler := range statements(statement[1]) {
+		switch handler[0] {
+		case "echo":
+			s.does.TermOutput = append(s.does.TermOutput, Line{Text: strings.Join(handler[1:], " ")})
+		case "exit":
+			s.does.TermCode = exitArgument(handler)
+			return
+		}
+	}
 }
 
 func (s *shellState) echo(words []string) {

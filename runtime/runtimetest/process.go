@@ -65,8 +65,11 @@ func (w *World) exitAfterLocked(c *container, d time.Duration, e ending) {
 
 // signalLocked is the stop signal.
 func (w *World) signalLocked(c *container) {
+	if c.does.IgnoresTERM {
+		return
+	}
+	c.log.write(c.does.TermOutput)
 	switch {
-	case c.does.IgnoresTERM:
 	case c.does.TermDelay > 0:
 		w.exitAfterLocked(c, c.does.TermDelay, exited(c.does.TermCode))
 	default:

@@ -26,8 +26,10 @@ type Behaviour struct {
 	StartError  error
 	// Message is written to the termination log.
 	Message string
-	// Output goes to the container's log at its start, one line each (Config.WriteLogs).
-	Output []Line
+	// Output goes to the container's log at its start, TermOutput upon the stop
+	// signal unless that is ignored, one line each (Config.WriteLogs).
+	Output     []Line
+	TermOutput []Line
 	// Exec answers ExecSync; nil: the few commands that Script understands.
 	Exec func(command []string) ExecResult
 }

@@ -61,6 +61,9 @@ type Subject struct {
 	LogDirectory string
 	// Hints has one reader, the suite; nil: the case about events is skipped.
 	Hints <-chan runtime.Hint
+	// ReopenLog makes the runtime open the log of a running container anew; nil:
+	// the case is skipped.
+	ReopenLog func(ctx context.Context, containerID string) error
 	// KillSandbox ends a sandbox as a crash would; nil: the case is skipped.
 	KillSandbox func(t *testing.T, uid, sandboxID string)
 }
@@ -103,6 +106,7 @@ func cases() []suiteCase {
 		{"ContainerExits", containerExits},
 		{"ContainerRestarts", containerRestarts},
 		{"ContainerLogs", containerLogs},
+		{"LogIsReopened", logIsReopened},
 		{"StartFails", startFails},
 		{"CreateFails", createFails},
 		{"StopAsksFirst", stopAsksFirst},

@@ -80,6 +80,13 @@ func (b *brokenRuntime) ListPods(ctx context.Context) ([]runtime.Pod, error) {
 	return all, err
 }
 
+func (b *brokenRuntime) ReopenLog(ctx context.Context, id string) error {
+	if b.how == "log is not reopened" {
+		return nil
+	}
+	return b.World.ReopenLog(ctx, id)
+}
+
 func (b *brokenRuntime) PullImage(ctx context.Context, pull runtime.ImagePull) (string, error) {
 	id, err := b.World.PullImage(ctx, pull)
 	if b.how == "missing image is pulled" && err != nil {
@@ -100,6 +107,7 @@ func TestBrokenRuntime(t *testing.T) {
 		s := directly(t)
 		b := &brokenRuntime{World: s.Sandboxes.(*runtimetest.World), how: how, removed: map[string]bool{}}
 		s.Sandboxes, s.Containers, s.Pods, s.Images = b, b, b, b
+		s.ReopenLog = b.ReopenLog
 		if how == "no hints come" {
 			s.Hints = make(chan runtime.Hint)
 		}
@@ -121,6 +129,7 @@ func TestSuiteCatches(t *testing.T) {
 		"list leaves out a pod":         "List",
 		"missing image is pulled":       "ImageMissing",
 		"no hints come":                 "Hints",
+		"log is not reopened":           "LogIsReopened",
 	} {
 		t.Run(how, func(t *testing.T) {
 			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestBrokenRuntime$")

@@ -132,6 +132,44 @@ func containerLogs(t *testing.T, b *bench) {
 	}
 }
 
+// logIsReopened: a log that was renamed is written to until the runtime is told
+// to open a new one, and every line is in one of the two.
+func logIsReopened(t *testing.T, b *bench) {
+	if b.LogDirectory == "" || b.ReopenLog == nil {
+		t.Skip("the subject has no LogDirectory or no ReopenLog")
+	}
+	p := b.pod("log-is-reopened")
+	id := p.start("app", 0, "trap 'echo last; exit 0' TERM; echo first; sleep 1000 & wait")
+	path := p.find(id).LogPath
+	aside := path + ".1"
+	p.eventually("the first line is in the log", func() bool { return strings.HasSuffix(readLog(t, path), " stdout F first\n") })
+	p.must(os.Rename(path, aside), "rename the log")
+	p.must(b.ReopenLog(p.ctx(), id), "reopen the log")
+	if _, err := os.Stat(path); err != nil {
+		t.Errorf("after the log was reopened: %v", err)
+	}
+	p.stop(id, 30*time.Second)
+	p.eventually("the last line is in the new log", func() bool { return strings.HasSuffix(readLog(t, path), " stdout F last\n") })
+	for _, file := range []string{aside, path} {
+		if log := readLog(t, file); strings.Count(log, "\n") != 1 {
+			t.Errorf("want one line in %s:\n%s", file, log)
+		}
+	}
+	if err := b.ReopenLog(p.ctx(), id); err == nil {
+		t.Error("the log of a container that has ended was reopened")
+	}
+}
+
+// readLog is "" as long as there is no log.
+func readLog(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatalf("read the log: %v", err)
+	}
+	return string(text)
+}
+
 func startFails(t *testing.T, b *bench) {
 	p := b.pod("start-fails")
 	cfg := p.container("app", 0, "/does-not-exist")

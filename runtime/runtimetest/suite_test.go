@@ -36,6 +36,7 @@ func directly(t *testing.T) runtimetest.Subject {
 		Image: suiteImage, MissingImage: missingImage,
 		LogDirectory: t.TempDir(),
 		Hints:        w.Hints(),
+		ReopenLog:    w.ReopenLog,
 		KillSandbox:  killIn(w),
 	}
 }
@@ -52,6 +53,7 @@ func TestSuiteOnSocket(t *testing.T) {
 			Image: suiteImage, MissingImage: missingImage,
 			LogDirectory: t.TempDir(),
 			Hints:        c.hints(t),
+			ReopenLog:    c.reopenLog,
 			KillSandbox:  killIn(w),
 		}
 	})

@@ -68,6 +68,7 @@ func subject(t *testing.T, bed *testbed.Bed) runtimetest.Subject {
 		CgroupParent: bed.CgroupRoot + "/suite",
 		LogDirectory: bed.PodLogs,
 		Hints:        observer.Hints(),
+		ReopenLog:    client.ReopenContainerLog,
 		KillSandbox: func(t *testing.T, _, sandboxID string) {
 			if err := bed.CrashSandbox(t.Context(), sandboxID); err != nil {
 				t.Fatal(err)

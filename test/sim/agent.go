@@ -326,7 +326,6 @@ type incarnation struct {
 	far    map[string]bool
 
 	published []*corev1.PodStatus // the last two different ones
-	lastWord  *corev1.PodStatus   // what the present agent was told of the past
 	rejected  bool
 	admitted  bool
 }

@@ -92,16 +92,15 @@ func (l *life) prior(inc *incarnation) *corev1.PodStatus {
 	n := len(inc.published)
 	behind := l.rng.IntN(4) == 0
 	if n == 0 || (inc.static && l.rng.IntN(2) == 0) {
-		inc.lastWord = nil
 		return nil
 	}
-	inc.lastWord = inc.published[n-1]
+	word := inc.published[n-1]
 	if behind {
-		inc.lastWord = inc.published[0]
+		word = inc.published[0]
 		for _, p := range inc.w.past { // nobody may know that all were to start over
 			p.hazy = p.hazy || len(p.runs) > 0 && p.runs[len(p.runs)-1].voided
 		}
 	}
-	inc.published = []*corev1.PodStatus{inc.lastWord}
-	return inc.lastWord
+	inc.published = []*corev1.PodStatus{word}
+	return word
 }

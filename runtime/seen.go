@@ -68,10 +68,21 @@ type Container struct {
 	Image   string
 	ImageID string
 	LogPath string
+	// User is who the first process runs as, nil where the runtime does not tell.
+	User *ContainerUser `json:",omitempty"`
+	// RecursiveReadOnly are the paths in the container whose mounts are read-only
+	// with all that is mounted below them.
+	RecursiveReadOnly []string `json:",omitempty"`
 	// RestartCount, Hash and the others that must survive an agent restart are
 	// read from the stock labels and annotations (see labels.go).
 	Labels      map[string]string
 	Annotations map[string]string
+}
+
+// ContainerUser is the identity of a container's first process.
+type ContainerUser struct {
+	UID, GID           int64
+	SupplementalGroups []int64
 }
 
 // Hint says that something may have changed; the reader looks for itself.

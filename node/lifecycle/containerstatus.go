@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -27,6 +28,7 @@ func (d *decision) statuses(roles ...role) []corev1.ContainerStatus {
 // containerStatus is what the API shall say about one container.
 func (d *decision) containerStatus(c *container) corev1.ContainerStatus {
 	st := corev1.ContainerStatus{Name: c.name, Image: c.spec.Image, RestartCount: c.mem.Restarts}
+	st.VolumeMounts = c.volumeMounts()
 	d.addRun(c, &st)
 	running := c.running()
 	switch waiting := d.waiting(c); {
@@ -80,12 +82,48 @@ func (d *decision) addRun(c *container, st *corev1.ContainerStatus) {
 			if r.Image != "" {
 				st.Image = r.Image
 			}
+			st.User = apiUser(r.User)
 			return
 		}
 	}
 	if old, found := d.oldContainerStatus(c); found && old.ContainerID == st.ContainerID {
-		st.Image, st.ImageID = old.Image, old.ImageID
+		st.Image, st.ImageID, st.User = old.Image, old.ImageID, old.User
 	}
+}
+
+func apiUser(u *runtime.ContainerUser) *corev1.ContainerUser {
+	if u == nil {
+		return nil
+	}
+	return &corev1.ContainerUser{Linux: &corev1.LinuxContainerUser{UID: u.UID, GID: u.GID, SupplementalGroups: u.SupplementalGroups}}
+}
+
+// volumeMounts are the mounts of the spec, with what became of those that are
+// to be read-only recursively: IfPossible is decided when a container is made.
+func (c *container) volumeMounts() []corev1.VolumeMountStatus {
+	var list []corev1.VolumeMountStatus
+	for _, m := range c.spec.VolumeMounts {
+		st := corev1.VolumeMountStatus{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly}
+		if m.ReadOnly {
+			mode := corev1.RecursiveReadOnlyDisabled
+			if c.recursivelyReadOnly(m) {
+				mode = corev1.RecursiveReadOnlyEnabled
+			}
+			st.RecursiveReadOnly = &mode
+		}
+		list = append(list, st)
+	}
+	return list
+}
+
+func (c *container) recursivelyReadOnly(m corev1.VolumeMount) bool {
+	switch {
+	case m.RecursiveReadOnly == nil:
+		return false
+	case *m.RecursiveReadOnly == corev1.RecursiveReadOnlyEnabled:
+		return true // else the container could not be made
+	}
+	return len(c.runs) > 0 && slices.Contains(c.runs[0].RecursiveReadOnly, m.MountPath)
 }
 
 // waiting says what a container that should start waits for, if it is worth

@@ -349,3 +349,40 @@ func TestMerge(t *testing.T) {
 		})
 	}
 }
+
+func TestUserAndMountsOfAContainer(t *testing.T) {
+	enabled, ifPossible := corev1.RecursiveReadOnlyEnabled, corev1.RecursiveReadOnlyIfPossible
+	w := newWorld(t, newPod(corev1.RestartPolicyAlways, mainC("a", func(c *corev1.Container) {
+		c.VolumeMounts = []corev1.VolumeMount{
+			{Name: "v", MountPath: "/rw"},
+			{Name: "v", MountPath: "/ro", ReadOnly: true},
+			{Name: "v", MountPath: "/must", ReadOnly: true, RecursiveReadOnly: &enabled},
+			{Name: "v", MountPath: "/can", ReadOnly: true, RecursiveReadOnly: &ifPossible},
+			{Name: "v", MountPath: "/cannot", ReadOnly: true, RecursiveReadOnly: &ifPossible},
+		}
+	}), volumes("v")))
+	w.settle()
+	if w.status("a").User != nil {
+		t.Error("a user that the runtime did not tell")
+	}
+	w.setContainer("a-0", func(c *runtime.Container) {
+		c.User = &runtime.ContainerUser{UID: 7, GID: 8, SupplementalGroups: []int64{8, 9}}
+		c.RecursiveReadOnly = []string{"/must", "/can"}
+	})
+	w.settle()
+	st := w.status("a")
+	if u := st.User; u == nil || u.Linux.UID != 7 || u.Linux.GID != 8 || !slices.Equal(u.Linux.SupplementalGroups, []int64{8, 9}) {
+		t.Errorf("user %+v", u)
+	}
+	var got []string
+	for _, m := range st.VolumeMounts {
+		mode := "-"
+		if m.RecursiveReadOnly != nil {
+			mode = string(*m.RecursiveReadOnly)
+		}
+		got = append(got, m.Name+" "+m.MountPath+" "+mode)
+	}
+	if want := []string{"v /rw -", "v /ro Disabled", "v /must Enabled", "v /can Enabled", "v /cannot Disabled"}; !slices.Equal(got, want) {
+		t.Errorf("mounts %q, want %q", got, want)
+	}
+}

@@ -91,7 +91,28 @@ func seenContainer(s *runtimeapi.ContainerStatus, sandboxID string) runtime.Cont
 		LogPath:     s.GetLogPath(),
 		Labels:      s.GetLabels(),
 		Annotations: s.GetAnnotations(),
+
+		User:              seenUser(s.GetUser()),
+		RecursiveReadOnly: readOnlyBelow(s.GetMounts()),
 	}
+}
+
+func seenUser(u *runtimeapi.ContainerUser) *runtime.ContainerUser {
+	linux := u.GetLinux()
+	if linux == nil {
+		return nil
+	}
+	return &runtime.ContainerUser{UID: linux.GetUid(), GID: linux.GetGid(), SupplementalGroups: linux.GetSupplementalGroups()}
+}
+
+func readOnlyBelow(mounts []*runtimeapi.Mount) []string {
+	var paths []string
+	for _, m := range mounts {
+		if m.GetRecursiveReadOnly() {
+			paths = append(paths, m.GetContainerPath())
+		}
+	}
+	return paths
 }
 
 func containerState(s runtimeapi.ContainerState) runtime.ContainerState {

@@ -25,6 +25,9 @@ type check struct {
 	err error
 }
 
+// readRetryMax is the longest wait between tries to read the runtime as a whole.
+const readRetryMax = 5 * time.Second
+
 // readRuntime finds the pods that an earlier agent left running. It has to
 // work before anything starts: a static pod of a new UID must wait for the old
 // one of its name.
@@ -209,7 +212,9 @@ func orphanGrace(pod runtime.Pod) time.Duration {
 
 // retry calls fn until it works or ctx ends.
 func retry[T any](ctx context.Context, d *dispatcher, what string, fn func(context.Context) (T, error)) (T, error) {
-	for wait := d.cfg.RetryBase; ; wait = min(2*wait, d.cfg.RetryMax) {
+	// No pod starts before these calls work, and they cost little: a runtime
+	// that comes up late on a cold boot is to be seen within seconds.
+	for wait := d.cfg.RetryBase; ; wait = min(2*wait, d.cfg.RetryMax, readRetryMax) {
 		var result T
 		err := tasks.Contain(what, func() (err error) {
 			limited, cancel := context.WithTimeout(ctx, d.cfg.LookTimeout)

@@ -30,7 +30,7 @@ func (d *decision) tellFailures() {
 			continue
 		case strings.HasPrefix(string(key), keyCont):
 			reason, container, message = "Failed", key.Object(), "Error: "+f.Message
-			if d.mem.Asked[key].Kind != StartContainer {
+			if f.Kind != StartContainer {
 				reason, message = "FailedKillPod", "error killing container: "+f.Message
 			}
 		case key == KeySandbox, key == KeyCgroup, key == KeyHooks:

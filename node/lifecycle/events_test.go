@@ -62,3 +62,19 @@ func TestBackOffIsAnEventOnce(t *testing.T) {
 		t.Errorf("events %q, want %q", w.event, want)
 	}
 }
+
+// The key of a container is shared by its start, stop and removal; the event
+// goes by what failed, not by what was asked of the key last.
+func TestEventOfAContainersFailureGoesByItsKind(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for kind, want := range map[Kind]string{StartContainer: "Failed", StopContainer: "FailedKillPod", RemoveContainer: "FailedKillPod"} {
+		key := KeyContainer("main")
+		d := newDecision(Input{Now: now, Seen: Seen{Failed: map[Key]Failure{
+			key: {Kind: kind, Reason: "RunContainerError", Message: "no", At: now},
+		}}, Mem: Memory{Asked: map[Key]Asked{key: {Kind: RemoveContainer}}}})
+		d.tellFailures()
+		if len(d.plan.Events) != 1 || d.plan.Events[0].Reason != want {
+			t.Errorf("%s failed: events %+v, want the reason %s", kind, d.plan.Events, want)
+		}
+	}
+}

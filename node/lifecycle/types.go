@@ -243,6 +243,8 @@ type PostStart struct {
 
 // Failure is why the last action of a key failed.
 type Failure struct {
+	// Kind is the action that failed; several kinds share a key.
+	Kind Kind
 	// Reason in the stock kubelet's words, such as "ErrImagePull",
 	// "CreateContainerConfigError" or "RunContainerError".
 	Reason  string

@@ -182,6 +182,7 @@ func (w *world) land(key Key) {
 	if w.fail != nil {
 		if f := w.fail(a); f != nil {
 			f.At, f.Count = w.now, w.seen.Failed[key].Count+1
+			f.Kind = a.Kind
 			w.seen.Failed[key] = *f
 			return
 		}

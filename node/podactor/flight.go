@@ -119,6 +119,7 @@ func (r *run) failed(f *flight, err error) {
 	key := f.action.Key
 	count := r.seen.Failed[key].Count + 1
 	failure := lifecycle.Failure{
+		Kind:    f.action.Kind,
 		Reason:  reasoned.Reason(err, fallbackReason(f.action.Kind)),
 		Message: err.Error(),
 		At:      f.out.at,

@@ -2,6 +2,9 @@ package wire
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"nodekit.dev/node"
@@ -17,11 +20,17 @@ func Engine(client *cri.Client) node.Engine { return criEngine{client} }
 type criEngine struct{ cri *cri.Client }
 
 func (e criEngine) RunSandbox(ctx context.Context, req podactor.RunSandboxRequest) (podactor.RunSandboxResult, error) {
+	if err := makeLogDir(req.Config.LogDirectory); err != nil {
+		return podactor.RunSandboxResult{}, err
+	}
 	id, err := e.cri.RunSandbox(ctx, req.Config)
 	return podactor.RunSandboxResult{SandboxID: id}, err
 }
 
 func (e criEngine) StartContainer(ctx context.Context, req podactor.StartContainerRequest) (podactor.StartContainerResult, error) {
+	if err := makeLogDir(req.Sandbox.LogDirectory, req.Config.Name); err != nil {
+		return podactor.StartContainerResult{}, err
+	}
 	id, err := e.cri.CreateContainer(ctx, req.SandboxID, req.Config, req.Sandbox)
 	if err != nil {
 		return podactor.StartContainerResult{}, err
@@ -30,6 +39,20 @@ func (e criEngine) StartContainer(ctx context.Context, req podactor.StartContain
 		return podactor.StartContainerResult{}, err
 	}
 	return podactor.StartContainerResult{ContainerID: id}, nil
+}
+
+// makeLogDir makes a directory for logs: the CRI leaves it open whether the
+// runtime does, and the stock kubelet always did. A pod without a log directory
+// has no logs.
+func makeLogDir(podLogs string, below ...string) error {
+	if podLogs == "" {
+		return nil
+	}
+	dir := filepath.Join(append([]string{podLogs}, below...)...)
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // log collectors that are not root read it
+		return fmt.Errorf("log directory: %w", err)
+	}
+	return nil
 }
 
 func (e criEngine) StopContainer(ctx context.Context, req podactor.StopContainerRequest) error {

@@ -107,7 +107,7 @@ func (p *packer) pack(ctx context.Context, path string) {
 	if ctx.Err() != nil {
 		return // what was left is swept at the next start
 	}
-	if err != nil {
+	if ignoreMissing(err) != nil { // a log may go with its container
 		p.cfg.Log.Warn("older logs can not be compressed", "path", path, "err", err)
 	}
 	if p.cfg.Observer.Compressed != nil && (len(files) > 0 || err != nil) {

@@ -253,6 +253,7 @@ func TestFirstListKnowsTheRuntime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	o.health.set(runtime.Status{Reason: reasonUnanswered}) // it was down when the agent started
 	for range 2 {
 		if _, err := o.List(t.Context()); err != nil {
 			t.Fatal(err)

@@ -70,13 +70,13 @@ func (o *Observer) Hints() <-chan runtime.Hint { return o.hints.out }
 func (o *Observer) Status() runtime.Status { return o.health.last() }
 
 // List reads all pods from the runtime: who is there and in what state. The
-// first to list also reads the runtime's health, so that who starts with a list
-// knows from Status whose pods these are.
+// first list that works also reads the runtime's health, so that who starts with
+// a list knows from Status whose pods these are.
 func (o *Observer) List(ctx context.Context) ([]runtime.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.cfg.ListTimeout)
 	defer cancel()
 	pods, err := o.source.ListPods(ctx)
-	if err == nil && o.health.last().Reason == reasonNotRead {
+	if err == nil && o.health.last().Name == "" {
 		o.readHealth(ctx)
 	}
 	return pods, err

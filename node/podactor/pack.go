@@ -10,12 +10,16 @@ import (
 )
 
 // Packer compresses the traces of all actors that share it. It exists because
-// a compressor weighs more than the traces of a pod. Use NewPacker. Safe for
-// concurrent use.
+// a compressor weighs more than the traces of a pod: there is one at a time,
+// and none while all pods are quiet. Use NewPacker. Safe for concurrent use.
 type Packer struct {
-	mu  sync.Mutex
-	w   *flate.Writer // made when first used
-	buf bytes.Buffer
+	mu   sync.Mutex
+	idle sync.Pool // of *compressor; empties itself
+}
+
+type compressor struct {
+	*flate.Writer
+	to bytes.Buffer
 }
 
 // NewPacker makes a packer.
@@ -29,20 +33,31 @@ func (p *Packer) pack(v any) ([]byte, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.buf.Reset()
-	if p.w == nil {
-		if p.w, err = flate.NewWriter(&p.buf, flate.BestSpeed); err != nil {
-			return nil, err
-		}
-	}
-	p.w.Reset(&p.buf)
-	if _, err := p.w.Write(plain); err != nil {
+	c, err := p.compressor()
+	if err != nil {
 		return nil, err
 	}
-	if err := p.w.Close(); err != nil {
+	defer p.idle.Put(c)
+	if _, err := c.Write(plain); err != nil {
 		return nil, err
 	}
-	return bytes.Clone(p.buf.Bytes()), nil
+	if err := c.Close(); err != nil {
+		return nil, err
+	}
+	return bytes.Clone(c.to.Bytes()), nil
+}
+
+// compressor gives one that is ready for new input.
+func (p *Packer) compressor() (*compressor, error) {
+	if c, ok := p.idle.Get().(*compressor); ok {
+		c.to.Reset()
+		c.Reset(&c.to)
+		return c, nil
+	}
+	c := &compressor{}
+	var err error
+	c.Writer, err = flate.NewWriter(&c.to, flate.BestSpeed)
+	return c, err
 }
 
 // unpack is the way back; it shares nothing with other callers.

@@ -14,6 +14,7 @@ import (
 // Main runs the command with these arguments (without the program's name) and
 // returns the exit code. SIGINT and SIGTERM stop it; a second one at once.
 func Main(args []string, opts ...Option) int {
+	tuneMemory()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal has its default effect

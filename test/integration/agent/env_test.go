@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,9 +26,10 @@ type env struct {
 	manifests string
 }
 
-// newEnv starts a bed and an agent without pods, and checks at the end of the
-// test that nothing of the pods is left.
-func newEnv(t *testing.T, version string) *env {
+// newEnv starts a bed and an agent without pods, with these fields of
+// KubeletConfiguration over the bed's, and checks at the end of the test that
+// nothing of the pods is left.
+func newEnv(t *testing.T, version string, config ...map[string]any) *env {
 	t.Helper()
 	bed, err := testbed.Start(t.Context(), testbed.Options{Version: version})
 	if err != nil {
@@ -38,7 +40,11 @@ func newEnv(t *testing.T, version string) *env {
 	if err := os.Mkdir(e.manifests, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	e.agent, err = testbed.StartAgent(t.Context(), bed, testbed.AgentOptions{Manifests: e.manifests})
+	options := testbed.AgentOptions{Manifests: e.manifests, Config: map[string]any{}}
+	for _, fields := range config {
+		maps.Copy(options.Config, fields)
+	}
+	e.agent, err = testbed.StartAgent(t.Context(), bed, options)
 	if err != nil {
 		t.Fatal(err)
 	}

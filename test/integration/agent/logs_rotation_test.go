@@ -23,8 +23,8 @@ func TestLogRotation(t *testing.T) {
 		"crashLoopBackOff": map[string]any{"maxContainerRestartPeriod": "1s"},
 	})
 	const lines = 20000
-	script := fmt.Sprintf("i=0; while [ $i -lt %d ]; do echo line $i; i=$((i+1)); [ $((i%%2000)) != 0 ] || sleep 0.3; done; echo end >&2; ", lines)
-	e.apply(t, newPod("rotation", shell("main", script+untilTerm)))
+	script := fmt.Sprintf("trap 'exit 0' TERM; i=0; while [ $i -lt %d ]; do echo line $i; i=$((i+1)); [ $((i%%2000)) != 0 ] || sleep 0.3; done; echo end >&2; ", lines)
+	e.apply(t, newPod("rotation", shell("main", script+"sleep 10000 & wait")))
 	pod := e.until(t, "rotation", ready)
 	dir := filepath.Join(e.bed.PodLogs, fmt.Sprintf("default_rotation-bed_%s", pod.UID), "main")
 	log := filepath.Join(dir, "0.log")

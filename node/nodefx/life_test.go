@@ -31,7 +31,6 @@ func oneWebPod() nodefx.Option {
 // TestHourOfACrashLoop: a whole fx app runs inside a bubble, so an hour of a
 // pod that crashes takes no time, and its restarts are where back-off puts them.
 func TestHourOfACrashLoop(t *testing.T) {
-	begun := time.Now()
 	synctest.Test(t, func(t *testing.T) {
 		b := actortest.New(t, runtimetest.Config{})
 		b.Script("app", runtimetest.Behaviour{RunFor: time.Second, ExitCode: 1})
@@ -50,9 +49,6 @@ func TestHourOfACrashLoop(t *testing.T) {
 		}
 		must(t, a.Stop(t.Context()))
 	})
-	if took := time.Since(begun); took > 5*time.Second {
-		t.Errorf("a fake hour took %v", took)
-	}
 }
 
 // TestRestartInOneProcess: start, stop and a new agent on the same runtime and
@@ -304,32 +300,34 @@ func TestStopCallsEveryStop(t *testing.T) {
 // TestStartThatFails: what had started is stopped again, also when the caller's
 // time is over, and the error names the hook.
 func TestStartThatFails(t *testing.T) {
-	over := make(chan struct{})
-	defer close(over)
 	for name, tc := range map[string]struct {
-		start func(context.Context) error
+		start func(over <-chan struct{}) error
 		want  []string
 	}{
-		"with an error": {func(context.Context) error { return errors.New("no signal") }, []string{"no signal"}},
-		"with a panic":  {func(context.Context) error { panic("no signal") }, []string{"panic: no signal"}},
-		"by hanging":    {func(context.Context) error { <-over; return nil }, []string{"did not start in time"}},
+		"with an error": {func(<-chan struct{}) error { return errors.New("no signal") }, []string{"no signal"}},
+		"with a panic":  {func(<-chan struct{}) error { panic("no signal") }, []string{"panic: no signal"}},
+		"by hanging":    {func(over <-chan struct{}) error { <-over; return nil }, []string{"did not start in time"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := config(t)
-			newAdmitter := func(lc fx.Lifecycle) node.Admitter {
-				lc.Append(fx.Hook{OnStart: tc.start})
-				return member{}
-			}
-			a := newAgent(t, onWorld(t, actortest.New(t, runtimetest.Config{}), nodefx.Config(cfg), nodefx.AddAdmitter("radio", newAdmitter))...)
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			defer cancel()
-			wantError(t, a.Start(ctx), append(tc.want, "hook of nodefx_test.TestStartThatFails")...)
-			unlock, err := wire.Lock(cfg.RootDir, "next")
-			if err != nil {
-				t.Fatalf("the root directory is still locked: %v", err)
-			}
-			must(t, unlock())
-			must(t, a.Stop(t.Context()))
+			synctest.Test(t, func(t *testing.T) {
+				over := make(chan struct{})
+				defer close(over)
+				cfg := config(t)
+				newAdmitter := func(lc fx.Lifecycle) node.Admitter {
+					lc.Append(fx.Hook{OnStart: func(context.Context) error { return tc.start(over) }})
+					return member{}
+				}
+				a := newAgent(t, onWorld(t, actortest.New(t, runtimetest.Config{}), nodefx.Config(cfg), nodefx.AddAdmitter("radio", newAdmitter))...)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				wantError(t, a.Start(ctx), append(tc.want, "hook of nodefx_test.TestStartThatFails")...)
+				unlock, err := wire.Lock(cfg.RootDir, "next")
+				if err != nil {
+					t.Fatalf("the root directory is still locked: %v", err)
+				}
+				must(t, unlock())
+				must(t, a.Stop(t.Context()))
+			})
 		})
 	}
 }

@@ -1,0 +1,160 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// Options say what is measured. Zero fields get defaults.
+type Options struct {
+	// Sizes of the crowds, which live side by side; default 1,000 and 10,000.
+	Sizes []int
+	// Rounds in which the crowds take turns; default 7. The medians count.
+	Rounds int
+	// Events per round and kind; default 300.
+	Events int
+}
+
+// Cost is what events cost in a crowd of one size.
+type Cost struct {
+	Pods int
+	// Hint is a container event after which nothing is to be done; Restart is a
+	// container that failed and was started again.
+	Hint, Restart Event
+	// HeapPerPod is the memory of one pod in bytes, with the runtime's own.
+	HeapPerPod float64
+}
+
+// Event is what one event cost: calls of the runtime, allocations, and CPU
+// time of the whole process, collection of garbage included.
+type Event struct {
+	Calls  float64
+	Allocs float64
+	CPU    time.Duration
+}
+
+// Measure measures. Rounds of the crowds take turns, so that whatever else the
+// machine does, it does to all of them.
+func Measure(ctx context.Context, o Options) (_ []Cost, err error) {
+	o = o.withDefaults()
+	dir, err := os.MkdirTemp("", "nodekit-crowd-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	costs, crowds := make([]Cost, len(o.Sizes)), make([]*Crowd, len(o.Sizes))
+	for i, size := range o.Sizes {
+		before := heap()
+		if crowds[i], err = Start(ctx, dir, size); err != nil {
+			return nil, fmt.Errorf("%d pods: %w", size, err)
+		}
+		defer func() { err = errors.Join(err, crowds[i].Stop()) }()
+		costs[i] = Cost{Pods: size, HeapPerPod: (heap() - before) / float64(size)}
+		if err := warmUp(ctx, crowds[i]); err != nil {
+			return nil, err
+		}
+	}
+	hints, restarts := make([][]Event, len(crowds)), make([][]Event, len(crowds))
+	for round := range o.Rounds {
+		for i, c := range crowds {
+			hint, err := batch(ctx, c, round, o.Events, (*Crowd).Hint)
+			if err != nil {
+				return nil, err
+			}
+			restart, err := batch(ctx, c, round, o.Events, (*Crowd).Restart)
+			if err != nil {
+				return nil, err
+			}
+			hints[i], restarts[i] = append(hints[i], hint), append(restarts[i], restart)
+		}
+	}
+	for i := range costs {
+		costs[i].Hint, costs[i].Restart = typical(hints[i]), typical(restarts[i])
+	}
+	return costs, nil
+}
+
+func (o Options) withDefaults() Options {
+	if len(o.Sizes) == 0 {
+		o.Sizes = []int{1000, 10_000}
+	}
+	if o.Rounds == 0 {
+		o.Rounds = 7
+	}
+	if o.Events == 0 {
+		o.Events = 300
+	}
+	return o
+}
+
+// warmUp restarts each pod that events are about so often that it has old
+// containers to remove: the first restarts of a pod are cheaper.
+func warmUp(ctx context.Context, c *Crowd) error {
+	for i := range 3 * c.busy() {
+		if err := c.Restart(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// batch measures events at pods all over the crowd.
+func batch(ctx context.Context, c *Crowd, round, events int, event func(*Crowd, context.Context, int) error) (Event, error) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	calls, cpu := c.world.calls(), cpuTime()
+	for i := range events {
+		if err := event(c, ctx, round*events+i); err != nil {
+			return Event{}, err
+		}
+	}
+	cpu = cpuTime() - cpu
+	runtime.ReadMemStats(&after)
+	n := float64(events)
+	return Event{
+		Calls:  float64(c.world.calls()-calls) / n,
+		Allocs: float64(after.Mallocs-before.Mallocs) / n,
+		CPU:    time.Duration(float64(cpu) / n),
+	}, nil
+}
+
+// typical is the median of each figure.
+func typical(all []Event) Event {
+	pick := func(of func(Event) float64) float64 {
+		values := make([]float64, len(all))
+		for i, e := range all {
+			values[i] = of(e)
+		}
+		slices.Sort(values)
+		return values[len(values)/2]
+	}
+	return Event{
+		Calls:  pick(func(e Event) float64 { return e.Calls }),
+		Allocs: pick(func(e Event) float64 { return e.Allocs }),
+		CPU:    time.Duration(pick(func(e Event) float64 { return float64(e.CPU) })),
+	}
+}
+
+// cpuTime is what the process has used; unlike the clock it does not count
+// what others do on the machine.
+func cpuTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0 // can not fail with these arguments
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// heap is the memory in use after a collection of garbage, in bytes.
+func heap() float64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
+}

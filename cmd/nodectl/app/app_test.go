@@ -194,7 +194,9 @@ Decisions, oldest first:
   saw      image/app failed (2 in a row): ErrImagePull: no route
   planned  RunSandbox
   planned  event app Failed: Failed to pull image "web:1": no route
-  planned  event app BackOff: Back-off pulling image "web:1": ErrImagePull: no route
+  planned  event app Failed: Error: ErrImagePull
+  planned  event app BackOff: Back-off pulling image "web:1"
+  planned  event app Failed: Error: ImagePullBackOff
   planned  status Pending; app waiting ImagePullBackOff
   planned  wake in 1m0s`, "pod", which, socket)
 	}

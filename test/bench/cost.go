@@ -15,9 +15,9 @@ import (
 type Options struct {
 	// Sizes of the crowds, which live side by side; default 1,000 and 10,000.
 	Sizes []int
-	// Rounds in which the crowds take turns; default 7. The medians count.
+	// Rounds in which the crowds take turns; default 15. The medians count.
 	Rounds int
-	// Events per round and kind; default 300.
+	// Events per round and kind; default 500.
 	Events int
 }
 
@@ -85,10 +85,10 @@ func (o Options) withDefaults() Options {
 		o.Sizes = []int{1000, 10_000}
 	}
 	if o.Rounds == 0 {
-		o.Rounds = 7
+		o.Rounds = 15
 	}
 	if o.Events == 0 {
-		o.Events = 300
+		o.Events = 500
 	}
 	return o
 }

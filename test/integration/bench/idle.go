@@ -50,7 +50,7 @@ func idleKubelet(ctx context.Context, bed *testbed.Bed, pods int, window time.Du
 		return out, err
 	}
 	kubelet, err := testbed.StartAgent(ctx, bed, testbed.AgentOptions{
-		Manifests: folder, Program: program, Root: filepath.Join(bed.Dir, "kubelet"), Flags: []string{"--v=2"},
+		Manifests: folder, Program: program, Root: filepath.Join(bed.Dir, "kubelet-root"), Flags: []string{"--v=2"},
 	})
 	if err != nil {
 		return out, err

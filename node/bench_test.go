@@ -3,7 +3,6 @@ package node_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"sync"
 	"syscall"
@@ -31,7 +30,7 @@ func benchmarkPodLife(b *testing.B, pods int) {
 	file := newSource("file")
 	life := newLives()
 	cfg := node.DefaultConfig()
-	cfg.RootDir = os.TempDir()
+	cfg.RootDir = b.TempDir()
 	n, err := node.New(cfg, node.Parts{
 		Engine: bench, Watcher: bench, Puller: bench, Mounter: bench.Mounts, Specs: actortest.Specs{},
 		Sources:  []node.Ordered[node.Source]{{Name: "file", Value: file}},

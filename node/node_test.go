@@ -394,7 +394,7 @@ func TestUnknownPodThatTurnsUpLater(t *testing.T) {
 		s := newStage(t)
 		s.set()
 		config := runtimetest.SandboxFor("default", "stray", "stray", 0)
-		if _, err := s.Bench.RunSandbox(t.Context(), podactor.RunSandboxRequest{Config: config}); err != nil {
+		if _, err := s.RunSandbox(t.Context(), podactor.RunSandboxRequest{Config: config}); err != nil {
 			t.Fatal(err)
 		}
 		s.after(time.Minute)

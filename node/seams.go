@@ -12,45 +12,80 @@ import (
 
 // The seams of the pod machine, under the names that vendors use. Each is
 // documented where it is declared, in node/podactor.
+
 type (
-	Engine     = podactor.Engine
-	Watcher    = podactor.Watcher
-	Puller     = podactor.Puller
-	Mounter    = podactor.Mounter
-	Allocator  = podactor.Allocator
-	Cgroups    = podactor.Cgroups
-	Specs      = podactor.Specs
+	// Engine makes and ends sandboxes and containers.
+	Engine = podactor.Engine
+	// Watcher reads the runtime and tells which pods to look at.
+	Watcher = podactor.Watcher
+	// Puller makes images present.
+	Puller = podactor.Puller
+	// Mounter mounts the volumes of pods.
+	Mounter = podactor.Mounter
+	// Allocator decides whether a pod fits and what it gets.
+	Allocator = podactor.Allocator
+	// Cgroups makes and removes the cgroups of pods.
+	Cgroups = podactor.Cgroups
+	// Specs turns a pod into runtime configuration.
+	Specs = podactor.Specs
+	// HookRunner runs the postStart and preStop handlers of containers.
 	HookRunner = podactor.HookRunner
+	// StatusSink takes the status of each pod whenever it changed.
 	StatusSink = podactor.StatusSink
-	EventSink  = podactor.EventSink
+	// EventSink takes events for users.
+	EventSink = podactor.EventSink
 )
 
 // What the seams are called with and answer, so that a vendor's part needs no
 // other import.
+
 type (
-	RunSandboxRequest      = podactor.RunSandboxRequest
-	RunSandboxResult       = podactor.RunSandboxResult
-	StartContainerRequest  = podactor.StartContainerRequest
-	StartContainerResult   = podactor.StartContainerResult
-	StopContainerRequest   = podactor.StopContainerRequest
-	StopSandboxRequest     = podactor.StopSandboxRequest
-	RemoveRequest          = podactor.RemoveRequest
-	LookRequest            = podactor.LookRequest
-	LookResult             = podactor.LookResult
-	PullRequest            = podactor.PullRequest
-	PullResult             = podactor.PullResult
-	MountRequest           = podactor.MountRequest
-	MountResult            = podactor.MountResult
-	UnmountRequest         = podactor.UnmountRequest
+	// RunSandboxRequest asks an Engine for a sandbox.
+	RunSandboxRequest = podactor.RunSandboxRequest
+	// RunSandboxResult names the new sandbox.
+	RunSandboxResult = podactor.RunSandboxResult
+	// StartContainerRequest asks an Engine for a container that runs.
+	StartContainerRequest = podactor.StartContainerRequest
+	// StartContainerResult names the new container.
+	StartContainerResult = podactor.StartContainerResult
+	// StopContainerRequest asks an Engine to end a container.
+	StopContainerRequest = podactor.StopContainerRequest
+	// StopSandboxRequest names the sandbox to stop.
+	StopSandboxRequest = podactor.StopSandboxRequest
+	// RemoveRequest names the container or sandbox to remove.
+	RemoveRequest = podactor.RemoveRequest
+	// LookRequest names the pod that a Watcher looks at.
+	LookRequest = podactor.LookRequest
+	// LookResult is what the runtime holds of that pod.
+	LookResult = podactor.LookResult
+	// PullRequest asks a Puller for the image of one container.
+	PullRequest = podactor.PullRequest
+	// PullResult names the image as the runtime knows it.
+	PullResult = podactor.PullResult
+	// MountRequest names one volume of a pod.
+	MountRequest = podactor.MountRequest
+	// MountResult tells where the volume is.
+	MountResult = podactor.MountResult
+	// UnmountRequest names the volume to take away.
+	UnmountRequest = podactor.UnmountRequest
+	// ContainerMountsRequest names a container whose mounts are wanted.
 	ContainerMountsRequest = podactor.ContainerMountsRequest
-	ContainerMountsResult  = podactor.ContainerMountsResult
-	AdmitRequest           = podactor.AdmitRequest
-	SandboxSpecRequest     = podactor.SandboxSpecRequest
-	ContainerSpecRequest   = podactor.ContainerSpecRequest
-	HandlerRequest         = podactor.HandlerRequest
-	StatusUpdate           = podactor.StatusUpdate
-	PodEvent               = podactor.PodEvent
-	Trace                  = podactor.Trace
+	// ContainerMountsResult holds them, in the order of volumeMounts.
+	ContainerMountsResult = podactor.ContainerMountsResult
+	// AdmitRequest names the pod to admit.
+	AdmitRequest = podactor.AdmitRequest
+	// SandboxSpecRequest is all that a sandbox's configuration depends on.
+	SandboxSpecRequest = podactor.SandboxSpecRequest
+	// ContainerSpecRequest is all that a container's configuration depends on.
+	ContainerSpecRequest = podactor.ContainerSpecRequest
+	// HandlerRequest names one lifecycle handler to run.
+	HandlerRequest = podactor.HandlerRequest
+	// StatusUpdate is one new status of one pod.
+	StatusUpdate = podactor.StatusUpdate
+	// PodEvent is one event about one pod.
+	PodEvent = podactor.PodEvent
+	// Trace is what a pod's actor decided of late.
+	Trace = podactor.Trace
 )
 
 // Source tells the node which pods to run. Sources run concurrently; each
@@ -115,10 +150,17 @@ type Hook interface {
 // NoHook does nothing at every moment.
 type NoHook struct{}
 
-func (NoHook) Prepare(context.Context, *corev1.Pod) error                 { return nil }
+// Prepare does nothing.
+func (NoHook) Prepare(context.Context, *corev1.Pod) error { return nil }
+
+// Started does nothing.
 func (NoHook) Started(context.Context, *corev1.Pod, string, string) error { return nil }
-func (NoHook) Stopping(context.Context, *corev1.Pod) error                { return nil }
-func (NoHook) Cleanup(context.Context, *corev1.Pod) error                 { return nil }
+
+// Stopping does nothing.
+func (NoHook) Stopping(context.Context, *corev1.Pod) error { return nil }
+
+// Cleanup does nothing.
+func (NoHook) Cleanup(context.Context, *corev1.Pod) error { return nil }
 
 // Ordered is one member of an ordered group. It comes after the members that
 // After names; members that are not ordered so run by name. A circle, a double

@@ -37,7 +37,6 @@ type flight struct {
 	after     int // number of the newest look when it returned
 	apply     func(*lifecycle.Seen)
 	reserved  string
-	undo      []func() // signals of a stop that a cancel takes back
 }
 
 // changesRuntime says that what the action left behind is to be looked for.

@@ -108,6 +108,7 @@ func live(ctx context.Context, agent *built, log *slog.Logger) error {
 		return errors.Join(err, stop(ctx, agent))
 	}
 	group := tasks.New(ctx)
+	group.Go("memory", keepTrimmed)
 	group.Go("server", agent.serve)
 	log.Info("Started kubelet")
 	var err error

@@ -50,16 +50,6 @@ func restarts(container string, want int32) condition {
 	}
 }
 
-// uidOtherThan wants a pod that is not the old one.
-func uidOtherThan(old corev1.Pod) condition {
-	return func(p corev1.Pod) error {
-		if p.UID == old.UID {
-			return fmt.Errorf("%s is still the old pod", p.UID)
-		}
-		return nil
-	}
-}
-
 // all wants all of these.
 func all(conditions ...condition) condition {
 	return func(p corev1.Pod) error {

@@ -33,6 +33,7 @@ func killRounds() int {
 // container is restarted, none doubled, none lost, and nothing is left over.
 func TestKilled(t *testing.T) {
 	testbed.Require(t)
+	t.Parallel()
 	for _, version := range []string{testbed.V2, testbed.V16} {
 		if version == testbed.V16 && !soaking {
 			continue

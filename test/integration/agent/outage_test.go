@@ -17,6 +17,7 @@ const outage = 30 * time.Second
 // run on untouched, and what was asked for meanwhile is done afterwards.
 func TestOutage(t *testing.T) {
 	testbed.Require(t)
+	t.Parallel() // it mostly waits
 	for _, version := range []string{testbed.V2, testbed.V16} {
 		if version == testbed.V16 && !soaking {
 			continue
@@ -71,6 +72,7 @@ func TestOutage(t *testing.T) {
 // meanwhile and afterwards, and never look unready to a reader of their status.
 func TestRestart(t *testing.T) {
 	testbed.Require(t)
+	t.Parallel()
 	e := newEnv(t, testbed.V2)
 	e.apply(t, newPod("runs-on", web("web", "-root=/etc")))
 	before := e.until(t, "runs-on", ready)

@@ -117,8 +117,11 @@ func staticAwayAndBack(t *testing.T, e *env) {
 	// it is: wait until there is one pod, and it stays.
 	eventually(t, patience, func() error {
 		pods, err := e.podsNamed(t.Context(), "away")
-		if err != nil || len(pods) != 1 || pods[0].DeletionTimestamp != nil {
-			return fmt.Errorf("the agent knows %d pods of that name, %v", len(pods), err)
+		if err != nil {
+			return err
+		}
+		if len(pods) != 1 {
+			return fmt.Errorf("the agent knows %d pods of that name", len(pods))
 		}
 		return ready(pods[0])
 	})

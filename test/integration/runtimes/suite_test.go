@@ -16,6 +16,7 @@ func TestSuite(t *testing.T) {
 	testbed.Require(t)
 	for _, version := range []string{testbed.V2, testbed.V16} {
 		t.Run("containerd "+version, func(t *testing.T) {
+			t.Parallel()
 			bed := startBed(t, version)
 			runtimetest.Suite(t, func(t *testing.T) runtimetest.Subject { return subject(t, bed) })
 		})

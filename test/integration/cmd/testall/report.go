@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -107,7 +108,7 @@ func (r *report) printSummary(count int) {
 			fmt.Fprintf(r.out, "  %v: %s\n", t, reason(r.output[t]))
 		}
 	}
-	tests := slices.SortedFunc(maps.Keys(r.elapsed), func(a, b test) int {
+	tests := slices.SortedFunc(r.leaves(), func(a, b test) int {
 		return cmp.Or(cmp.Compare(r.elapsed[b], r.elapsed[a]), byName(a, b))
 	})
 	fmt.Fprintf(r.out, "\nthe %d slowest of %d tests:\n", min(count, len(tests)), len(tests))
@@ -115,6 +116,25 @@ func (r *report) printSummary(count int) {
 		fmt.Fprintf(r.out, "%8.2fs  %v\n", r.elapsed[t], t)
 	}
 	fmt.Fprintln(r.out)
+}
+
+// leaves are the tests without subtests: the time of the others is that of these.
+func (r *report) leaves() iter.Seq[test] {
+	parents := map[test]bool{}
+	for t := range r.elapsed {
+		for i, c := range t.name {
+			if c == '/' {
+				parents[test{stage: t.stage, pkg: t.pkg, name: t.name[:i]}] = true
+			}
+		}
+	}
+	return func(yield func(test) bool) {
+		for t := range r.elapsed {
+			if !parents[t] && !yield(t) {
+				return
+			}
+		}
+	}
 }
 
 func byName(a, b test) int {

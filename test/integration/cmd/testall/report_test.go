@@ -6,6 +6,7 @@ import (
 )
 
 const events = `{"Action":"output","Package":"nodekit.dev/a","Test":"TestSlow","Output":"=== RUN TestSlow\n"}
+{"Action":"pass","Package":"nodekit.dev/a","Test":"TestSlow/case","Elapsed":2.5}
 {"Action":"pass","Package":"nodekit.dev/a","Test":"TestSlow","Elapsed":2.5}
 {"Action":"output","Package":"nodekit.dev/a","Test":"TestSkip","Output":"    a_test.go:7: needs root\n"}
 {"Action":"output","Package":"nodekit.dev/a","Test":"TestSkip","Output":"--- SKIP: TestSkip (0.00s)\n"}
@@ -32,7 +33,7 @@ func TestReport(t *testing.T) {
 	for _, want := range []string{
 		"got 1, want 2", "test timed out", "not json", "ok   a ",
 		"1 skipped:\n  a TestSkip (unit): a_test.go:7: needs root\n",
-		"the 1 slowest of 3 tests:\n    2.50s  a TestSlow (unit)\n",
+		"the 1 slowest of 3 tests:\n    2.50s  a TestSlow/case (unit)\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the report has no %q:\n%s", want, &out)

@@ -30,9 +30,10 @@ func stages() []stage {
 		// and run by their tests.
 		{name: "unit", dir: "../..", args: []string{tags, "./..."}},
 		{name: "race", dir: "../..", args: slices.Concat([]string{"-race", tags}, racePatterns())},
-		// One bed at a time: two cores are all that there is, and the tests
-		// measure time.
-		{name: "integration", dir: ".", args: []string{"-p=1", "-timeout=15m", "./..."}},
+		// One package at a time: two cores are all that there is, and the tests
+		// measure time. Never from the cache, which knows nothing of the agent
+		// that they build and start.
+		{name: "integration", dir: ".", args: []string{"-count=1", "-p=1", "-timeout=15m", "./..."}},
 	}
 }
 

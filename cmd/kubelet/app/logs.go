@@ -97,15 +97,22 @@ func trimCaller(path string) string {
 // logSink buffers log lines and hands them on when flushed. Safe for
 // concurrent use.
 type logSink struct {
-	mu  sync.Mutex
-	buf *bufio.Writer
+	mu    sync.Mutex
+	buf   *bufio.Writer
+	dirty chan struct{} // holds one token while something may be buffered
 }
 
-func newLogSink(w io.Writer) *logSink { return &logSink{buf: bufio.NewWriterSize(w, 64<<10)} }
+func newLogSink(w io.Writer) *logSink {
+	return &logSink{buf: bufio.NewWriterSize(w, 64<<10), dirty: make(chan struct{}, 1)}
+}
 
 func (s *logSink) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	select {
+	case s.dirty <- struct{}{}:
+	default:
+	}
 	return s.buf.Write(p)
 }
 
@@ -124,13 +131,16 @@ const minFlush = 10 * time.Millisecond
 func (s *logSink) keepFlushing(ctx context.Context, period time.Duration) (stop func()) {
 	group := tasks.New(context.WithoutCancel(ctx))
 	group.Go("log-flush", func(ctx context.Context) error {
-		ticker := time.NewTicker(max(period, minFlush))
-		defer ticker.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-ticker.C:
+			case <-s.dirty: // an agent that says nothing is not woken
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(max(period, minFlush)):
 				s.Flush()
 			}
 		}

@@ -51,6 +51,7 @@ func idleKubelet(ctx context.Context, bed *testbed.Bed, pods int, window time.Du
 	}
 	kubelet, err := testbed.StartAgent(ctx, bed, testbed.AgentOptions{
 		Manifests: folder, Program: program, Root: filepath.Join(bed.Dir, "kubelet-root"), Flags: []string{"--v=2"},
+		Config: map[string]any{"logging": map[string]any{"flushFrequency": "5s"}}, // as it is by default
 	})
 	if err != nil {
 		return out, err

@@ -212,9 +212,11 @@ func TestHealth(t *testing.T) {
 		if got := b.o.Status(); !got.RuntimeReady || got.NetworkReady || got.Reason != "NetworkPluginNotReady" {
 			t.Errorf("Status = %+v", got)
 		}
+		// At the start both the first list and the loop may ask, in either order.
+		b.since(&s.asked)
 		b.pass(10500 * time.Millisecond)
-		if n := len(b.since(&s.asked)); n != 11 {
-			t.Errorf("a runtime without network was asked %d times in 10.5 s, want 11", n)
+		if n := len(b.since(&s.asked)); n != 10 {
+			t.Errorf("a runtime without network was asked %d times in 10.5 s, want 10", n)
 		}
 		s.set(func() { s.status.NetworkReady, s.status.Reason = true, "" })
 		b.pass(time.Second)

@@ -1,13 +1,11 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"syscall"
 	"time"
 )
@@ -16,8 +14,9 @@ import (
 type Options struct {
 	// Sizes of the crowds, which live side by side; default 1,000 and 10,000.
 	Sizes []int
-	// Rounds in which the crowds take turns; default 15. Of counts the medians
-	// count, of CPU time the least: what else the machine does only adds to it.
+	// Rounds in which the crowds take turns; default 15. The least counts: what
+	// else the machine and the process do (traces of quiet pods are packed some
+	// seconds later) only adds to it.
 	Rounds int
 	// Events per round: so many restarts, and ten times as many hints, which are
 	// cheap; default 200.
@@ -80,7 +79,7 @@ func Measure(ctx context.Context, o Options) (_ []Cost, err error) {
 		}
 	}
 	for i := range costs {
-		costs[i].Hint, costs[i].Restart = typical(hints[i]), typical(restarts[i])
+		costs[i].Hint, costs[i].Restart = least(hints[i]), least(restarts[i])
 	}
 	return costs, nil
 }
@@ -132,21 +131,13 @@ func batch(ctx context.Context, c *Crowd, round, events int, event func(*Crowd, 
 // cheap is how many times as many hints there are as restarts.
 const cheap = 10
 
-// typical is the median of each count, and the least CPU time.
-func typical(all []Event) Event {
-	pick := func(of func(Event) float64) float64 {
-		values := make([]float64, len(all))
-		for i, e := range all {
-			values[i] = of(e)
-		}
-		slices.Sort(values)
-		return values[len(values)/2]
+// least is the least of each figure over all rounds.
+func least(all []Event) Event {
+	out := all[0]
+	for _, e := range all[1:] {
+		out.Calls, out.Allocs, out.CPU = min(out.Calls, e.Calls), min(out.Allocs, e.Allocs), min(out.CPU, e.CPU)
 	}
-	return Event{
-		Calls:  pick(func(e Event) float64 { return e.Calls }),
-		Allocs: pick(func(e Event) float64 { return e.Allocs }),
-		CPU:    slices.MinFunc(all, func(a, b Event) int { return cmp.Compare(a.CPU, b.CPU) }).CPU,
-	}
+	return out
 }
 
 // cpuTime is what the process has used; unlike the clock it does not count

@@ -3,6 +3,7 @@ package nodefx_test
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -131,4 +132,11 @@ func addPlugin(name string) nodefx.Option { return nodefx.AddVolumePlugin(name, 
 func replaceMounter(t *testing.T) nodefx.Option {
 	b := actortest.New(t, runtimetest.Config{})
 	return nodefx.Replace[node.Mounter](func() *actortest.Mounts { return b.Mounts })
+}
+
+func TestSupplyOfNil(t *testing.T) {
+	_, err := nodefx.New(nodefx.Supply(1, nil))
+	if err == nil || !strings.Contains(err.Error(), "Supply: value 2 is nil") {
+		t.Errorf("New = %v, want an error that names the value", err)
+	}
 }

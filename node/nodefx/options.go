@@ -61,7 +61,15 @@ func StopBudget(d time.Duration) Option { return func(s *settings) { s.budget = 
 
 // Supply puts values in the graph, for constructors to ask for by type.
 func Supply(values ...any) Option {
-	return func(s *settings) { s.extra = append(s.extra, fx.Supply(values...)) }
+	return func(s *settings) {
+		for i, v := range values {
+			if v == nil {
+				s.fail(fmt.Errorf("Supply: value %d is nil, which has no type to ask for", i+1))
+				return
+			}
+		}
+		s.extra = append(s.extra, fx.Supply(values...))
+	}
 }
 
 // Provide puts constructors in the graph, for other constructors to ask for

@@ -42,5 +42,21 @@ func flagHint(name string) string {
 	if hint := config.RemovedFlag(name); hint != "" {
 		return "--" + name + ": " + hint
 	}
+	if field := config.FieldOfFlag(name); field != "" {
+		return "--" + name + " is not a flag of this kubelet: set " + field + " in the --config file."
+	}
+	if needsAPIServer(name) {
+		return "--" + name + ": nodekit has no client of the API server yet (docs/scope.md). Remove the flag to run static pods only."
+	}
 	return "--" + name + " is not a flag of this kubelet. See kubelet --help; most of the stock kubelet's flags are fields of the --config file."
+}
+
+// needsAPIServer knows the stock flags that only mean something in a cluster
+// and have no field in the configuration file.
+func needsAPIServer(name string) bool {
+	switch name {
+	case "kubeconfig", "bootstrap-kubeconfig", "cert-dir", "cloud-provider", "node-labels", "register-schedulable":
+		return true
+	}
+	return false
 }

@@ -27,7 +27,7 @@ func tuneMemory() {
 // least worthBytes since the last time.
 const (
 	trimInterval = 5 * time.Second
-	quietBytes   = 512 << 10
+	quietBytes   = 2 << 20
 	worthBytes   = 2 << 20
 )
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -300,4 +301,28 @@ func FuzzLoad(f *testing.F) {
 		_ = Validate(&loaded.Kubelet, Features{})
 		_ = loaded.NotActedOn()
 	})
+}
+
+func TestFieldOfFlag(t *testing.T) {
+	for flag, want := range map[string]string{"max-pods": "maxPods", "cluster-dns": "clusterDNS", "fail-swap-on": "failSwapOn", "kubeconfig": ""} {
+		if got := FieldOfFlag(flag); got != want {
+			t.Errorf("--%s: field %q, want %q", flag, got, want)
+		}
+	}
+}
+
+func TestUnknownGatesHaveAHint(t *testing.T) {
+	gates, err := StockGates()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"EventedPLEGG": "Did you mean EventedPLEG?", "DynamicKubeletConfig": "may have been removed", "PodOverhead": "was removed in v1.26",
+	} {
+		_, err := gates.Resolve(map[string]bool{name: true})
+		var h interface{ Hint() string }
+		if !errors.As(err, &h) || !strings.Contains(h.Hint(), want) {
+			t.Errorf("%s: %v, want a hint that says %q", name, err, want)
+		}
+	}
 }

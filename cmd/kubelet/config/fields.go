@@ -152,7 +152,7 @@ func fieldsOf(t reflect.Type) func(func(reflect.StructField) bool) {
 }
 
 // nearest returns the known name within a third of the length, "" if none is.
-func nearest(name string, known map[string]reflect.Type) string {
+func nearest[V any](name string, known map[string]V) string {
 	best, bestDistance := "", max(2, len(name)/3)+1
 	for k := range known {
 		d := distance(strings.ToLower(name), strings.ToLower(k))

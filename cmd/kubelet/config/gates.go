@@ -125,7 +125,7 @@ func (g Gates) check(name string, value bool) error {
 	gate, ok := g.known[name]
 	switch {
 	case !ok:
-		return unknownGate(name)
+		return g.unknown(name)
 	case gate.Locked && value != gate.Default:
 		return fmt.Errorf("cannot set feature gate %s to %t, feature is locked to %t", name, value, gate.Default)
 	case !gate.Have && value != gate.Default && value:
@@ -144,12 +144,15 @@ func (f Features) setStage(g Gates, stage Stage, value bool, explicit map[string
 	}
 }
 
-func unknownGate(name string) error {
-	err := fmt.Errorf("unrecognized feature gate: %s", name)
-	if why, ok := removedGates()[name]; ok {
-		return &hinted{err: err, hint: why}
+// unknown says what to do about a gate that v1.37 does not have.
+func (g Gates) unknown(name string) error {
+	hint, removed := removedGates()[name]
+	if near := nearest(name, g.known); !removed && near != "" {
+		hint = fmt.Sprintf("Feature gate %s is not one of v1.37. Did you mean %s?", name, near)
+	} else if !removed {
+		hint = fmt.Sprintf("Feature gate %s is not one of v1.37; it may have been removed in an earlier release. Remove it from --feature-gates and from featureGates.", name)
 	}
-	return err
+	return &hinted{err: fmt.Errorf("unrecognized feature gate: %s", name), hint: hint}
 }
 
 // hinted is an error with the stock first line and a second line of ours.

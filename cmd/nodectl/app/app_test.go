@@ -212,7 +212,7 @@ func TestPodsThatAreNotThere(t *testing.T) {
 	for which, want := range map[string]string{
 		"web":        "no pod web; did you mean default/web (UID uid-old)?",
 		"uid-w":      "no pod uid-w; did you mean default/web (UID uid-web)?",
-		"kube/other": "no pod kube/other; say its UID or NAMESPACE/NAME, nodectl pods lists them",
+		"kube/other": "no pod kube/other; say its UID or NAMESPACE/NAME, nodectl pods lists the names, with -o json also the UIDs",
 	} {
 		if code, _, stderr := nodectl(t, "pod", which, socket); code != 1 || strings.TrimSpace(stderr) != "nodectl: "+want {
 			t.Errorf("%s: exit code %d, %s", which, code, stderr)

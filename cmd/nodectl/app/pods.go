@@ -91,7 +91,7 @@ func noPod(which string, lines []server.PodLine) error {
 			return fmt.Errorf("no pod %s; did you mean %s/%s (UID %s)?", which, l.Namespace, l.Name, l.UID)
 		}
 	}
-	return fmt.Errorf("no pod %s; say its UID or NAMESPACE/NAME, nodectl pods lists them", which)
+	return fmt.Errorf("no pod %s; say its UID or NAMESPACE/NAME, nodectl pods lists the names, with -o json also the UIDs", which)
 }
 
 // table is a tabwriter with one header. Empty cells show a dash.

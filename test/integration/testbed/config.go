@@ -47,6 +47,8 @@ func (b *Bed) containerdConfig() string {
 
 // restrict_oom_score_adj: without CAP_SYS_RESOURCE runc can not lower the
 // score of a sandbox below its own, and every sandbox would fail.
+// Root of runc: its records go with the folder, also those of containers that a
+// sweep killed.
 // netns_mounts_under_state_dir: so that a sweep of the folder finds them.
 const configV3 = `version = 3
 root = "{DIR}/root"
@@ -71,6 +73,12 @@ state = "{DIR}/state"
   restrict_oom_score_adj = true
   netns_mounts_under_state_dir = true
 
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+  Root = "{DIR}/runc"
+
 [plugins.'io.containerd.cri.v1.runtime'.cni]
   bin_dirs = ["/usr/lib/cni"]
   conf_dir = "{DIR}/cni"
@@ -90,6 +98,12 @@ state = "{DIR}/state"
   sandbox_image = "{PAUSE}"
   restrict_oom_score_adj = true
   netns_mounts_under_state_dir = true
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+  Root = "{DIR}/runc"
 
 [plugins."io.containerd.grpc.v1.cri".registry]
   config_path = "{DIR}/certs.d"

@@ -124,9 +124,9 @@ func graceOf(pod *corev1.Pod, rules lifecycle.Rules) time.Duration {
 	case pod == nil:
 		return rules.OrphanGrace
 	case pod.DeletionGracePeriodSeconds != nil:
-		return time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
+		return lifecycle.Seconds(*pod.DeletionGracePeriodSeconds)
 	case pod.Spec.TerminationGracePeriodSeconds != nil:
-		return time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second
+		return lifecycle.Seconds(*pod.Spec.TerminationGracePeriodSeconds)
 	}
 	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
 }

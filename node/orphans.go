@@ -202,7 +202,7 @@ func orphanGrace(pod runtime.Pod) time.Duration {
 		for _, key := range []string{runtime.AnnotationPodDeletionGracePeriod, runtime.AnnotationPodTerminationGracePeriod} {
 			seconds, err := strconv.ParseInt(c.Annotations[key], 10, 64)
 			if err == nil && seconds >= 0 {
-				grace = max(grace, time.Duration(seconds)*time.Second)
+				grace = max(grace, lifecycle.Seconds(seconds))
 				break // the deletion's own grace outranks the spec's
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"nodekit.dev/node/lifecycle"
 	"nodekit.dev/node/podactor"
 )
 
@@ -105,7 +106,7 @@ func tail(res ExecResult) []byte {
 }
 
 func runSleep(ctx context.Context, sleep *corev1.SleepAction) error {
-	timer := time.NewTimer(time.Duration(sleep.Seconds) * time.Second)
+	timer := time.NewTimer(lifecycle.Seconds(sleep.Seconds))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

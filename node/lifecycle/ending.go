@@ -83,7 +83,7 @@ func annotatedGrace(r runtime.Container) (time.Duration, bool) {
 		runtime.AnnotationPodTerminationGracePeriod,
 	} {
 		if s, err := strconv.ParseInt(r.Annotations[name], 10, 32); err == nil && s >= 0 {
-			return time.Duration(s) * time.Second, true
+			return Seconds(s), true
 		}
 	}
 	return 0, false
@@ -124,7 +124,7 @@ func (d *decision) leftRunning() bool {
 // podGrace is the grace of the spec.
 func (d *decision) podGrace() time.Duration {
 	if s := d.pod.Spec.TerminationGracePeriodSeconds; s != nil {
-		return time.Duration(*s) * time.Second
+		return Seconds(*s)
 	}
 	return d.in.Want.Rules.OrphanGrace
 }
@@ -160,7 +160,7 @@ func (d *decision) deadlineOver() bool {
 	if d.pod.Spec.ActiveDeadlineSeconds == nil {
 		return false
 	}
-	at := d.mem.StartTime.Add(time.Duration(*d.pod.Spec.ActiveDeadlineSeconds) * time.Second)
+	at := d.mem.StartTime.Add(Seconds(*d.pod.Spec.ActiveDeadlineSeconds))
 	d.wakeAt(at)
 	return !d.now.Before(at)
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode"
 
 	"nodekit.dev/node/lifecycle"
 )
@@ -152,7 +153,7 @@ func CheckUID(uid string) error {
 	if uid == "" {
 		return errors.New("UID is empty")
 	}
-	if uid == "." || uid == ".." || strings.ContainsAny(uid, "/\x00") {
+	if uid == "." || uid == ".." || strings.Contains(uid, "/") || strings.ContainsFunc(uid, unicode.IsControl) {
 		return fmt.Errorf("UID %q can not name a directory", uid)
 	}
 	return nil

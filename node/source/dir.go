@@ -127,6 +127,11 @@ func (d *Dir) scan(ctx context.Context, k *keeper) error {
 func manifests(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
+		if _, linkErr := os.Lstat(path); linkErr == nil {
+			// A link whose target is away, such as a disk that is not mounted
+			// yet: a slip, not a wish to have no pods.
+			return nil, fmt.Errorf("%s: the link leads nowhere: %w", path, err)
+		}
 		return nil, nil
 	}
 	if err != nil {

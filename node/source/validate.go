@@ -63,6 +63,7 @@ func validateSpec(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	if spec.DNSPolicy == corev1.DNSNone && (spec.DNSConfig == nil || len(spec.DNSConfig.Nameservers) == 0) {
 		errs = append(errs, field.Required(path.Child("dnsConfig", "nameservers"), "dnsPolicy None needs at least one"))
 	}
+	errs = append(errs, validateDNS(spec.DNSConfig, path.Child("dnsConfig"))...)
 	if seconds := spec.ActiveDeadlineSeconds; seconds != nil && *seconds < 1 {
 		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *seconds, "must be at least 1"))
 	}

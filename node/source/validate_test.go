@@ -43,6 +43,12 @@ func TestValidate(t *testing.T) {
 		{"metadata.name", func(p *pod) { p.Name = strings.Repeat("a", 254) }},
 		{"metadata.namespace", func(p *pod) { p.Namespace = "a.b" }},
 		{"metadata.uid", func(p *pod) { p.UID = "../../etc" }},
+		{"metadata.uid", func(p *pod) { p.UID = "a\nb" }},
+		{"spec.dnsConfig.nameservers[0]", func(p *pod) { p.Spec.DNSConfig = &corev1.PodDNSConfig{Nameservers: []string{"x y"}} }},
+		{"spec.dnsConfig.searches[0]", func(p *pod) { p.Spec.DNSConfig = &corev1.PodDNSConfig{Searches: []string{"a\nnameserver 6.6.6.6"}} }},
+		{"spec.dnsConfig.options[0]", func(p *pod) {
+			p.Spec.DNSConfig = &corev1.PodDNSConfig{Options: []corev1.PodDNSConfigOption{{Name: "a\nnameserver 6.6.6.6"}}}
+		}},
 		{"metadata.uid", func(p *pod) { p.UID = "" }},
 		{"metadata.labels", func(p *pod) { p.Labels = map[string]string{"a b": ""} }},
 		{"metadata.labels[a]", func(p *pod) { p.Labels = map[string]string{"a": "b c"} }},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"syscall"
+	"time"
 )
 
 // readManifest reads a regular file (or what a link points to), up to
@@ -23,7 +24,23 @@ func readManifest(path string) (data []byte, err error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: not a regular file", path)
 	}
-	data, err = io.ReadAll(io.LimitReader(f, MaxManifest+1))
+	return readAll(f, readTime)
+}
+
+// readTime bounds the read of one manifest, where the kernel can: some files
+// below /proc say that they are regular and then block for ever.
+const readTime = 5 * time.Second
+
+// readAll reads up to MaxManifest. Files that can not be waited for, as most
+// regular ones, have no deadline and need none.
+func readAll(f *os.File, limit time.Duration) ([]byte, error) {
+	if err := f.SetReadDeadline(time.Now().Add(limit)); err != nil && !errors.Is(err, os.ErrNoDeadline) {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, MaxManifest+1))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, fmt.Errorf("%s: a read took longer than %v", f.Name(), limit)
+	}
 	if err == nil && len(data) > MaxManifest {
 		err = errTooLarge
 	}

@@ -30,6 +30,9 @@ type follower struct {
 	over  bool // the container has ended: read to the end, then stop
 	// settled is the source that was read on for settleTime.
 	settled *source
+	// read is up to when entries were read before the follower lost its place
+	// and had to start again at an older file; zero: it never did.
+	read time.Time
 
 	watch  *fsnotify.Watcher // nil when the host has no watch to give
 	events chan fsnotify.Event
@@ -77,6 +80,11 @@ func (f *follower) wait(ctx context.Context, src *source, newest time.Time) (*so
 		if err != nil {
 			return nil, false, fmt.Errorf("follow log: %w", err)
 		}
+		if again, _ := f.successor(src, newest); again != path {
+			// It was rotated between the look and the opening: what was opened
+			// is not what comes next.
+			return nil, true, next.close()
+		}
 		next.after = after
 		return next, true, nil
 	}
@@ -101,20 +109,21 @@ func (f *follower) successor(src *source, newest time.Time) (path string, after 
 	for i, l := range older {
 		switch {
 		case ours >= 0 && i > ours && l.plain != older[ours].plain:
-			return l.path, time.Time{}
+			return l.path, f.read
 		case ours < 0 && !newest.IsZero() && !l.stamp.Before(wallClock(newest)):
 			// A slow reader's file was compressed or removed meanwhile. This
 			// may be it or the one after it: what was read is left out.
-			return l.path, newest
+			f.read = newest
+			return l.path, f.read
 		}
 	}
 	if _, err := os.Stat(f.path); err != nil {
 		return "", time.Time{}
 	}
 	if ours < 0 {
-		after = newest
+		f.read = newest
 	}
-	return f.path, after
+	return f.path, f.read
 }
 
 func settle(ctx context.Context) error {

@@ -36,6 +36,45 @@ func newRotator(t *testing.T, cfg Config, f *fakeRuntime) *Rotator {
 	return r
 }
 
+// followFirst reads the log of a container from its first line on, until the
+// returned function says that the container ended; that gives what was read.
+// It returns once the follower has its first line: one that begins after the
+// first rotation begins, as it should, with the file that is there then.
+func followFirst(t *testing.T, f *fakeRuntime, id string) (followed func() []byte) {
+	t.Helper()
+	out := &firstWrite{first: make(chan struct{})}
+	ended, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- Copy(t.Context(), Request{Path: f.path(id), Options: Options{Follow: true}, Stdout: out, Ended: ended})
+	}()
+	f.write(id, 1)
+	select {
+	case <-out.first:
+	case err := <-done:
+		t.Fatalf("the follower ended before its first line: %v", err)
+	}
+	return func() []byte {
+		close(ended)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
+	}
+}
+
+// firstWrite tells when it was first written to.
+type firstWrite struct {
+	bytes.Buffer
+	first chan struct{}
+}
+
+func (w *firstWrite) Write(p []byte) (int, error) {
+	if w.Len() == 0 && len(p) > 0 {
+		defer close(w.first)
+	}
+	return w.Buffer.Write(p)
+}
+
 // The growth events alone must find a log that bursts between two intervals,
 // and no line may be lost, torn or doubled on the way, also not for a reader
 // that follows.
@@ -45,13 +84,7 @@ func TestBurstsRotateByEventsWithoutLosingALine(t *testing.T) {
 	stop := start(t, r)
 	defer stop()
 
-	ended := make(chan struct{})
-	var followed bytes.Buffer
-	done := make(chan error, 1)
-	go func() {
-		done <- Copy(t.Context(), Request{Path: f.path("a"), Options: Options{Follow: true}, Stdout: &followed, Ended: ended})
-	}()
-
+	followed := followFirst(t, f, "a")
 	for _, id := range []string{"a", "b", "c"} {
 		for rounds := 1; rounds <= 3; rounds++ {
 			f.write(id, 600) // about 25 kB
@@ -68,10 +101,7 @@ func TestBurstsRotateByEventsWithoutLosingALine(t *testing.T) {
 			return len(names) == 3 && len(packed) == 2 && !strings.HasSuffix(names[2], gzSuffix)
 		})
 	}
-	close(ended)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	got := followed()
 	stop()
 	for _, id := range []string{"a", "b", "c"} {
 		wantLines(t, f.everything(id), f.written[id])
@@ -80,8 +110,8 @@ func TestBurstsRotateByEventsWithoutLosingALine(t *testing.T) {
 	for i := range f.written["a"] {
 		fmt.Fprintf(&want, "line %d\n", i)
 	}
-	if followed.String() != want.String() {
-		t.Fatalf("the follower read %d bytes, want %d", followed.Len(), want.Len())
+	if string(got) != want.String() {
+		t.Fatalf("the follower read %d bytes, want %d", len(got), want.Len())
 	}
 }
 
@@ -90,27 +120,20 @@ func TestSteadyWriterAndFollowerLoseNothing(t *testing.T) {
 	f := newRuntime(t, "a")
 	stop := start(t, newRotator(t, Config{MaxSize: 100_000, MaxFiles: 1000, Interval: time.Hour}, f))
 	defer stop()
-	ended, done := make(chan struct{}), make(chan error, 1)
-	var followed bytes.Buffer
-	go func() {
-		done <- Copy(t.Context(), Request{Path: f.path("a"), Options: Options{Follow: true}, Stdout: &followed, Ended: ended})
-	}()
+	followed := followFirst(t, f, "a")
 	eventually(t, "four rotations", func() bool {
 		f.write("a", 50)
 		return f.count("a") >= 4
 	})
-	close(ended)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	got := followed()
 	stop()
 	// A compression that the stop interrupted left nothing but its original.
 	if _, err := compressOlder(t.Context(), f.path("a")); err != nil {
 		t.Fatal(err)
 	}
 	wantLines(t, f.everything("a"), f.written["a"])
-	if got := bytes.Count(followed.Bytes(), []byte("\n")); got != f.written["a"] {
-		t.Fatalf("the follower read %d lines of %d", got, f.written["a"])
+	if lines := bytes.Count(got, []byte("\n")); lines != f.written["a"] {
+		t.Fatalf("the follower read %d lines of %d", lines, f.written["a"])
 	}
 }
 

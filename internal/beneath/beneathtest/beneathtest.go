@@ -55,7 +55,13 @@ func NeedMounts(t testing.TB) {
 	if os.Getenv(insideEnv) != "" {
 		return
 	}
-	const why = "needs root and a private mount namespace (Main of this package)"
+	SkipOrFail(t, "needs root and a private mount namespace (Main of this package)")
+}
+
+// SkipOrFail skips the test and says why, and fails it instead when
+// NODEKIT_REQUIRE_ALL is 1: on such a machine everything has to run.
+func SkipOrFail(t testing.TB, why string) {
+	t.Helper()
 	if os.Getenv(requireAllEnv) == "1" {
 		t.Fatal(why)
 	}

@@ -62,6 +62,9 @@ func Measure(ctx context.Context, o Options) (_ []Cost, err error) {
 			return nil, err
 		}
 	}
+	if err := settle(ctx); err != nil {
+		return nil, err
+	}
 	hints, restarts := make([][]Event, len(crowds)), make([][]Event, len(crowds))
 	for round := range o.Rounds {
 		for turn := range crowds {
@@ -107,6 +110,37 @@ func warmUp(ctx context.Context, c *Crowd) error {
 	}
 	return nil
 }
+
+// settle returns when the process has nothing left to do: the traces of pods
+// that have just started are packed in the background some seconds later, and
+// that work of thousands of pods is not what an event costs.
+func settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for quiet, last := 0, cpuTime(); quiet < quietSeconds; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("the crowds do not come to rest: %w", ctx.Err())
+		}
+		now := cpuTime()
+		quiet++
+		if now-last > restCPU {
+			quiet = 0
+		}
+		last = now
+	}
+	return nil
+}
+
+const (
+	// quietSeconds is longer than what an actor waits before it packs a trace.
+	quietSeconds = 3
+	// restCPU is what a process at rest may use in a second.
+	restCPU = 20 * time.Millisecond
+)
 
 // batch measures events at pods all over the crowd.
 func batch(ctx context.Context, c *Crowd, round, events int, event func(*Crowd, context.Context, int) error) (Event, error) {

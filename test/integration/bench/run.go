@@ -70,6 +70,11 @@ type run struct {
 
 // Run measures. It needs root, and testbed.Install before.
 func Run(ctx context.Context, o Options) (_ *Report, err error) {
+	for _, name := range o.Only {
+		if !contains(Parts(), name) {
+			return nil, fmt.Errorf("no part of the bench is called %q; there are %s", name, strings.Join(Parts(), ", "))
+		}
+	}
 	if o.Pods == 0 {
 		o.Pods = 20
 	}

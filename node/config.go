@@ -21,7 +21,8 @@ type Config struct {
 	// RuntimeName is read from the runtime.
 	Rules lifecycle.Rules
 	// StartWidth is how many sandboxes and containers the runtime is asked to
-	// start at once. Default: the number of CPUs, at least 4.
+	// start at once. Default: the number of CPUs, at least 4. One pod gets half
+	// of it at most.
 	StartWidth int
 	// StartPatience is how long one start counts against StartWidth, so that
 	// starts that hang do not keep other pods from starting. Default 10 s.

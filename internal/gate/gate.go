@@ -17,17 +17,23 @@ import (
 type Gate struct {
 	patience time.Duration
 
+	share int // places that callers of one order may hold
+
 	mu      sync.Mutex
 	free    int
+	inside  map[int64]int // places held, by order
 	arrived uint64
 	waiting queue
 }
 
 // New makes a gate for width callers at a time (at least 1). A caller that
 // stays longer than patience no longer counts, so that one that hangs can not
-// shut the gate for all; 0 means unlimited patience.
+// shut the gate for all; 0 means unlimited patience. Callers of one order hold
+// at most half of the places, so that a pod of a hundred containers does not
+// keep its neighbours waiting until the last of them has started.
 func New(width int, patience time.Duration) *Gate {
-	return &Gate{free: max(1, width), patience: patience}
+	width = max(1, width)
+	return &Gate{free: width, share: (width + 1) / 2, patience: patience, inside: map[int64]int{}}
 }
 
 // Enter waits for its turn: those that have begun come before those that have
@@ -37,7 +43,7 @@ func (g *Gate) Enter(ctx context.Context, begun bool, order int64) (leave func()
 	w := g.queue(begun, order)
 	select {
 	case <-w.turn:
-		return g.lend(), nil
+		return g.lend(order), nil
 	case <-ctx.Done():
 		g.withdraw(w)
 		return nil, ctx.Err()
@@ -54,13 +60,32 @@ func (g *Gate) queue(begun bool, order int64) *waiter {
 	return w
 }
 
-// admit gives free places to those first in line. The lock is held.
+// admit gives free places to those first in line whose order holds less than
+// its share. The lock is held.
 func (g *Gate) admit() {
+	var passedOver []*waiter
 	for g.free > 0 && len(g.waiting) > 0 {
 		w := heap.Pop(&g.waiting).(*waiter) //nolint:forcetypeassert // the queue holds nothing else
+		if g.inside[w.order] >= g.share {
+			passedOver = append(passedOver, w)
+			continue
+		}
 		g.free--
+		g.inside[w.order]++
 		close(w.turn)
 	}
+	for _, w := range passedOver {
+		heap.Push(&g.waiting, w)
+	}
+}
+
+// giveBack frees a place of that order. The lock is held.
+func (g *Gate) giveBack(order int64) {
+	g.free++
+	if g.inside[order]--; g.inside[order] == 0 {
+		delete(g.inside, order)
+	}
+	g.admit()
 }
 
 // withdraw takes a waiter out of the line, or gives back the place that it was
@@ -72,17 +97,15 @@ func (g *Gate) withdraw(w *waiter) {
 		heap.Remove(&g.waiting, w.index)
 		return
 	}
-	g.free++
-	g.admit()
+	g.giveBack(w.order)
 }
 
 // lend returns the function that gives one place back, once.
-func (g *Gate) lend() func() {
+func (g *Gate) lend(order int64) func() {
 	giveBack := sync.OnceFunc(func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.free++
-		g.admit()
+		g.giveBack(order)
 	})
 	if g.patience <= 0 {
 		return giveBack

@@ -106,6 +106,44 @@ func TestOneThatHangsDoesNotShutTheGate(t *testing.T) {
 	})
 }
 
+// TestShareOfOneOrder: one pod with many containers leaves places to others.
+func TestShareOfOneOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := gate.New(4, 0)
+		var big atomic.Int32
+		for range 50 {
+			go func() {
+				leave, err := g.Enter(t.Context(), true, 1)
+				if err != nil {
+					return // the test is over
+				}
+				big.Add(1)
+				<-time.After(time.Minute)
+				big.Add(-1)
+				leave()
+			}()
+		}
+		synctest.Wait()
+		if big.Load() != 2 {
+			t.Errorf("the pod of 50 containers holds %d of 4 places, want 2", big.Load())
+		}
+		for neighbour := range 2 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			leave, err := g.Enter(ctx, false, int64(2+neighbour))
+			if err != nil {
+				t.Fatalf("neighbour %d waits behind it: %v", neighbour, err)
+			}
+			defer leave()
+		}
+		<-time.After(time.Hour) // 25 turns of a minute
+		synctest.Wait()
+		if big.Load() != 0 {
+			t.Errorf("%d of the containers still have no place", big.Load())
+		}
+	})
+}
+
 func Example() {
 	g := gate.New(2, 10*time.Second)
 	leave, err := g.Enter(context.Background(), false, 1)

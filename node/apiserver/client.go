@@ -1,0 +1,125 @@
+package apiserver
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// Client is the connection to one API server. All methods are safe for
+// concurrent use. Use New.
+type Client struct {
+	cfg       Config
+	log       *slog.Logger
+	heartbeat *connections
+	rest      *connections // all that is no heartbeat
+	lanes     [laneCount]Lane
+}
+
+// New checks the configuration. It does no I/O: the first request connects. A
+// nil log is silence.
+func New(cfg Config, log *slog.Logger) (*Client, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("API server client: %w", err)
+	}
+	c := &Client{cfg: cfg, log: log, heartbeat: newConnections(cfg), rest: newConnections(cfg)}
+	if err := c.makeLanes(); err != nil {
+		return nil, fmt.Errorf("API server client: %w", err)
+	}
+	return c, nil
+}
+
+// Lane returns the client for one kind of traffic.
+func (c *Client) Lane(id LaneID) Lane { return c.lanes[id] }
+
+// HeartbeatFailed is to be called when a heartbeat failed twice in a row. It
+// closes the connections of LaneLease and LaneNodeStatus and what idles of the
+// others; without HTTP/2, whose pings find dead connections, all of them.
+func (c *Client) HeartbeatFailed() {
+	if c.cfg.HTTP2.Disabled {
+		c.log.Warn("heartbeat failed: closing all connections to the API server", "closed", c.closeAll())
+		return
+	}
+	c.log.Warn("heartbeat failed: connecting anew for heartbeats", "closed", c.heartbeat.closeAll())
+	c.rest.closeIdle()
+}
+
+// CloseAll closes every connection; requests on them fail, and later ones
+// connect anew. It is for credentials that changed, and for the end. It may be
+// called again.
+func (c *Client) CloseAll() { c.closeAll() }
+
+func (c *Client) closeAll() int { return c.heartbeat.closeAll() + c.rest.closeAll() }
+
+// CloseIdle closes the connections that no request is on.
+func (c *Client) CloseIdle() {
+	c.heartbeat.closeIdle()
+	c.rest.closeIdle()
+}
+
+func (c *Client) makeLanes() error {
+	groups := append(stockGroups(), c.cfg.Groups...)
+	codecs, err := codecs(groups)
+	if err != nil {
+		return err
+	}
+	warnings := &warnings{log: c.log}
+	shared := newLimiter(c.cfg.QPS, c.cfg.Burst, c.cfg.Observer.Throttled)
+	events := newLimiter(c.cfg.EventQPS, c.cfg.EventBurst, c.cfg.Observer.Throttled)
+	for id := range laneCount {
+		limits := shared
+		if id == LaneEvents {
+			limits = events
+		}
+		lane := Lane{groups: map[schema.GroupVersion]rest.Interface{}}
+		client := &http.Client{Transport: c.through(id)}
+		for _, g := range groups {
+			config := groupConfig(c.cfg, g, codecs)
+			config.QPS, config.RateLimiter = -1, limits.lane(id) // no limiter but ours
+			config.WarningHandlerWithContext = warnings
+			lane.groups[g.Version], err = rest.RESTClientForConfigAndClient(config, client)
+			if err != nil {
+				return fmt.Errorf("API group %s: %w", g.Version, err)
+			}
+		}
+		c.lanes[id] = lane
+	}
+	return nil
+}
+
+// through is the way of a lane's requests to its connections.
+func (c *Client) through(id LaneID) http.RoundTripper {
+	to := c.rest
+	if id.heartbeat() {
+		to = c.heartbeat
+	}
+	if c.cfg.Observer.Request == nil {
+		return to
+	}
+	return observed{to: to, lane: id, tell: c.cfg.Observer.Request}
+}
+
+// observed tells about each request.
+type observed struct {
+	to   *connections
+	lane LaneID
+	tell func(Request)
+}
+
+func (o observed) RoundTrip(req *http.Request) (*http.Response, error) {
+	start := time.Now()
+	resp, err := o.to.RoundTrip(req)
+	told := Request{Lane: o.lane, Method: req.Method, Host: req.URL.Host, Path: req.URL.Path, Err: err, Took: time.Since(start)}
+	if resp != nil {
+		told.Code = resp.StatusCode
+	}
+	o.tell(told)
+	return resp, err
+}

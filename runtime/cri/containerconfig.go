@@ -15,7 +15,7 @@ func containerConfig(cfg runtime.ContainerConfig) (*runtimeapi.ContainerConfig, 
 	if err != nil {
 		return nil, err
 	}
-	mounts, err := mounts(cfg.Mounts)
+	mounts, err := mounts(cfg.Mounts, cfg.Security.Namespaces.User)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,10 @@ func devices(in []runtime.Device) []*runtimeapi.Device {
 	return out
 }
 
-func mounts(in []runtime.Mount) ([]*runtimeapi.Mount, error) {
+// mounts also maps the owners of files where the pod has a user namespace of
+// its own: a volume shows the same owners with and without.
+func mounts(in []runtime.Mount, user *runtime.UserNamespace) ([]*runtimeapi.Mount, error) {
+	mapped := userNamespace(user)
 	var out []*runtimeapi.Mount
 	for _, m := range in {
 		propagation, err := propagationMode(m.Propagation)
@@ -80,6 +83,8 @@ func mounts(in []runtime.Mount) ([]*runtimeapi.Mount, error) {
 			RecursiveReadOnly: m.RecursiveReadOnly,
 			SelinuxRelabel:    m.SELinuxRelabel,
 			Propagation:       propagation,
+			UidMappings:       mapped.GetUids(),
+			GidMappings:       mapped.GetGids(),
 		})
 	}
 	return out, nil

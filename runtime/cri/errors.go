@@ -93,6 +93,10 @@ func (e *Error) TooLarge() bool {
 	return e.code() == codes.ResourceExhausted && strings.Contains(e.err.Error(), "larger than max")
 }
 
+// TooMany says that the runtime has too much to do, such as more exec sessions
+// that nobody has connected to than it keeps: later it may work.
+func (e *Error) TooMany() bool { return e.code() == codes.ResourceExhausted && !e.TooLarge() }
+
 func (e *Error) code() codes.Code { return status.Code(e.err) }
 
 // IsNotFound says that an error of this package is about an unknown object.

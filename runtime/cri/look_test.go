@@ -184,17 +184,23 @@ func TestStatus(t *testing.T) {
 	cond := func(kind string, ok bool, reason string) *runtimeapi.RuntimeCondition {
 		return &runtimeapi.RuntimeCondition{Type: kind, Status: ok, Reason: reason, Message: reason + " words"}
 	}
+	told := func(ok bool, reason string) runtime.Condition {
+		return runtime.Condition{Known: true, Ready: ok, Reason: reason, Message: reason + " words"}
+	}
 	for _, tt := range []struct {
 		conditions []*runtimeapi.RuntimeCondition
 		want       runtime.Status
 	}{
 		{[]*runtimeapi.RuntimeCondition{cond("RuntimeReady", true, ""), cond("NetworkReady", true, "")},
-			runtime.Status{RuntimeReady: true, NetworkReady: true}},
+			runtime.Status{RuntimeReady: true, NetworkReady: true, Runtime: told(true, ""), Network: told(true, "")}},
 		{[]*runtimeapi.RuntimeCondition{cond("NetworkReady", false, "NoCNI"), cond("RuntimeReady", true, "")},
-			runtime.Status{RuntimeReady: true, Reason: "NoCNI", Message: "NoCNI words"}},
+			runtime.Status{RuntimeReady: true, Runtime: told(true, ""), Network: told(false, "NoCNI"), Reason: "NoCNI", Message: "NoCNI words"}},
 		{[]*runtimeapi.RuntimeCondition{cond("NetworkReady", false, "NoCNI"), cond("RuntimeReady", false, "Broken")},
-			runtime.Status{Reason: "Broken", Message: "Broken words"}},
-		{nil, runtime.Status{Reason: "NotReported", Message: "the runtime does not report RuntimeReady"}},
+			runtime.Status{Runtime: told(false, "Broken"), Network: told(false, "NoCNI"), Reason: "Broken", Message: "Broken words"}},
+		{nil, runtime.Status{
+			Runtime: runtime.Condition{Known: true, Reason: "NotReported", Message: "the runtime does not report RuntimeReady"},
+			Network: runtime.Condition{Known: true, Reason: "NotReported", Message: "the runtime does not report NetworkReady"},
+			Reason:  "NotReported", Message: "the runtime does not report RuntimeReady"}},
 	} {
 		f := newFake()
 		f.answer("Status", &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: tt.conditions}})
@@ -203,5 +209,29 @@ func TestStatus(t *testing.T) {
 		if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
 			t.Errorf("%v %s", err, diff)
 		}
+	}
+}
+
+func TestStatusTellsHandlersAndFeatures(t *testing.T) {
+	handler := func(name string, readOnly, users bool) *runtimeapi.RuntimeHandler {
+		return &runtimeapi.RuntimeHandler{Name: name, Features: &runtimeapi.RuntimeHandlerFeatures{
+			RecursiveReadOnlyMounts: readOnly, UserNamespaces: users}}
+	}
+	f := newFake()
+	f.answer("Status", &runtimeapi.StatusResponse{
+		RuntimeHandlers: []*runtimeapi.RuntimeHandler{handler("runc", true, true), handler("", true, false), handler("kata", false, true)},
+		Features:        &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: true, MountOptions: true},
+	})
+	got, err := start(t, f).Status(t.Context())
+	want := []runtime.Handler{
+		{Name: "", RecursiveReadOnlyMounts: true},
+		{Name: "kata", UserNamespaces: true},
+		{Name: "runc", RecursiveReadOnlyMounts: true, UserNamespaces: true},
+	}
+	if diff := cmp.Diff(want, got.Handlers); err != nil || diff != "" {
+		t.Errorf("%v %s", err, diff)
+	}
+	if diff := cmp.Diff(&runtime.Features{SupplementalGroupsPolicy: true, MountOptions: true}, got.Features); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -93,7 +93,28 @@ func namespaces(ns runtime.Namespaces) (*runtimeapi.NamespaceOption, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &runtimeapi.NamespaceOption{Network: network, Ipc: ipc, Pid: pid, TargetId: ns.TargetID}, nil
+	return &runtimeapi.NamespaceOption{
+		Network: network, Ipc: ipc, Pid: pid, TargetId: ns.TargetID, UsernsOptions: userNamespace(ns.User),
+	}, nil
+}
+
+// userNamespace says nothing for the node's: an older runtime would not know
+// what is meant.
+func userNamespace(ns *runtime.UserNamespace) *runtimeapi.UserNamespace {
+	if ns == nil {
+		return nil
+	}
+	return &runtimeapi.UserNamespace{
+		Mode: runtimeapi.NamespaceMode_POD, Uids: idMappings(ns.UIDs), Gids: idMappings(ns.GIDs),
+	}
+}
+
+func idMappings(in []runtime.IDMapping) []*runtimeapi.IDMapping {
+	var out []*runtimeapi.IDMapping
+	for _, m := range in {
+		out = append(out, &runtimeapi.IDMapping{HostId: m.HostID, ContainerId: m.ContainerID, Length: m.Length})
+	}
+	return out
 }
 
 func namespaceMode(which string, mode, fallback runtime.NamespaceMode) (runtimeapi.NamespaceMode, error) {

@@ -94,7 +94,17 @@ func seenContainer(s *runtimeapi.ContainerStatus, sandboxID string) runtime.Cont
 
 		User:              seenUser(s.GetUser()),
 		RecursiveReadOnly: readOnlyBelow(s.GetMounts()),
+		StopSignal:        signalName(s.GetStopSignal()),
 	}
+}
+
+// signalName is the inverse of stopSignal.
+func signalName(s runtimeapi.Signal) string {
+	name, known := strings.CutPrefix(runtimeapi.Signal_name[int32(s)], "SIGNAL_")
+	if !known || s == runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT {
+		return ""
+	}
+	return strings.NewReplacer("SIGRTMINPLUS", "SIGRTMIN+", "SIGRTMAXMINUS", "SIGRTMAX-").Replace(name)
 }
 
 func seenUser(u *runtimeapi.ContainerUser) *runtime.ContainerUser {

@@ -1,7 +1,9 @@
 package cri
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -22,36 +24,68 @@ func (c *Client) Status(ctx context.Context) (runtime.Status, error) {
 		return runtime.Status{}, wrap("Status", c.cfg.Endpoint, err)
 	}
 	c.conn.learnFeatures(featuresOf(resp))
-	out := runtime.Status{Name: f.version.RuntimeName, Version: f.version.RuntimeVersion, APIVersion: f.api}
-	out.RuntimeReady, out.NetworkReady, out.Reason, out.Message = conditions(resp.GetStatus().GetConditions())
+	out := statusOf(resp)
+	out.Name, out.Version, out.APIVersion = f.version.RuntimeName, f.version.RuntimeVersion, f.api
 	return out, nil
 }
 
-// conditions reads the two conditions that every runtime has to report. The
-// reason and the message are of the first that is not ready.
-func conditions(reported []*runtimeapi.RuntimeCondition) (runtimeReady, networkReady bool, reason, message string) {
-	ready := func(name string) bool {
-		why, text := "NotReported", "the runtime does not report "+name
-		for _, cond := range reported {
-			if cond.Type != name {
-				continue
-			}
-			if cond.Status {
-				return true
-			}
-			why, text = cond.Reason, cond.Message
-		}
-		if reason == "" && message == "" {
-			reason, message = why, text
-		}
-		return false
+// statusOf reads an answer. The reason and the message of the whole are those
+// of the first condition that is not ready.
+func statusOf(resp *runtimeapi.StatusResponse) runtime.Status {
+	reported := resp.GetStatus().GetConditions()
+	out := runtime.Status{
+		Runtime:  condition(reported, runtimeapi.RuntimeReady),
+		Network:  condition(reported, runtimeapi.NetworkReady),
+		Handlers: handlersOf(resp),
+		Features: runtimeFeatures(resp.GetFeatures()),
 	}
-	runtimeReady = ready(runtimeapi.RuntimeReady)
-	networkReady = ready(runtimeapi.NetworkReady)
-	return runtimeReady, networkReady, reason, message
+	out.RuntimeReady, out.NetworkReady = out.Runtime.Ready, out.Network.Ready
+	for _, c := range []runtime.Condition{out.Runtime, out.Network} {
+		if !c.Ready {
+			out.Reason, out.Message = c.Reason, c.Message
+			break
+		}
+	}
+	return out
 }
 
-// UpdateRuntimeConfig tells the runtime the node's pod CIDR.
+// condition finds one of the two conditions that every runtime has to report.
+func condition(reported []*runtimeapi.RuntimeCondition, name string) runtime.Condition {
+	for _, c := range reported {
+		if c.GetType() == name {
+			return runtime.Condition{Known: true, Ready: c.GetStatus(), Reason: c.GetReason(), Message: c.GetMessage()}
+		}
+	}
+	return runtime.Condition{Known: true, Reason: "NotReported", Message: "the runtime does not report " + name}
+}
+
+// handlersOf are sorted, so that an equal answer gives an equal status.
+func handlersOf(resp *runtimeapi.StatusResponse) []runtime.Handler {
+	var out []runtime.Handler
+	for _, h := range resp.GetRuntimeHandlers() {
+		out = append(out, runtime.Handler{
+			Name:                    h.GetName(),
+			RecursiveReadOnlyMounts: h.GetFeatures().GetRecursiveReadOnlyMounts(),
+			UserNamespaces:          h.GetFeatures().GetUserNamespaces(),
+		})
+	}
+	slices.SortFunc(out, func(a, b runtime.Handler) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+func runtimeFeatures(f *runtimeapi.RuntimeFeatures) *runtime.Features {
+	if f == nil {
+		return nil
+	}
+	return &runtime.Features{
+		SupplementalGroupsPolicy:  f.GetSupplementalGroupsPolicy(),
+		UserNamespacesHostNetwork: f.GetUserNamespacesHostNetwork(),
+		MountOptions:              f.GetMountOptions(),
+	}
+}
+
+// UpdateRuntimeConfig tells the runtime the node's pod CIDR, or both of them
+// with a comma between. It may be called again with what was told before.
 func (c *Client) UpdateRuntimeConfig(ctx context.Context, podCIDR string) error {
 	ctx, cancel := c.within(ctx)
 	defer cancel()

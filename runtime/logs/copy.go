@@ -47,6 +47,10 @@ func (o Options) Validate() error {
 type Request struct {
 	// Path of the log, such as /var/log/pods/ns_pod_uid/web/0.log.
 	Path string
+	// Within is a directory that the log must not leave: below it no symlink is
+	// followed and nothing but a regular file is read. For logs whose path
+	// somebody else may have a hand in. Empty: symlinks are followed.
+	Within string
 	Options
 	// Stdout and Stderr get the lines; nil: dropped. They may be the same.
 	Stdout, Stderr io.Writer
@@ -75,7 +79,7 @@ func Copy(ctx context.Context, req Request) (err error) {
 		f = newFollower(req)
 		defer func() { err = errors.Join(err, f.close()) }()
 	}
-	src, err := openLatest(req.Path)
+	src, err := openLatest(req.Path, within(req.Within))
 	if err != nil {
 		return fmt.Errorf("read log: %w", err)
 	}

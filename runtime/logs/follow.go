@@ -26,6 +26,7 @@ const (
 // follower waits at the end of a log for what comes next.
 type follower struct {
 	path  string
+	open  opener
 	ended <-chan struct{}
 	over  bool // the container has ended: read to the end, then stop
 	// settled is the source that was read on for settleTime.
@@ -41,7 +42,7 @@ type follower struct {
 }
 
 func newFollower(req Request) *follower {
-	f := &follower{path: req.Path, ended: req.Ended, pause: noEvents}
+	f := &follower{path: req.Path, open: within(req.Within), ended: req.Ended, pause: noEvents}
 	watch, err := fsnotify.NewWatcher()
 	if err == nil {
 		f.watch, f.events, f.errs = watch, watch.Events, watch.Errors
@@ -73,7 +74,7 @@ func (f *follower) wait(ctx context.Context, src *source, newest time.Time) (*so
 			f.settled = src
 			return nil, true, settle(ctx)
 		}
-		next, err := openSource(path)
+		next, err := openSource(path, f.open)
 		if errors.Is(err, os.ErrNotExist) { // compressed or rotated just now
 			return nil, true, nil
 		}

@@ -99,7 +99,7 @@ func TestFollowCrossesRotationsWithALateWrite(t *testing.T) {
 // after it too.
 func TestSlowFollowerReadsWhatWasRotatedMeanwhile(t *testing.T) {
 	path := writeLog(t, raw(0, Stdout, "F", "a")+raw(1, Stdout, "F", "b"))
-	src, err := openSource(path)
+	src, err := openSource(path, os.Open)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
+
+	"nodekit.dev/internal/beneath"
 )
 
 // source reads raw lines from one file of a log. A line that has no newline
@@ -25,8 +28,8 @@ type source struct {
 	after time.Time
 }
 
-func openSource(path string) (*source, error) {
-	f, err := os.Open(path)
+func openSource(path string, open opener) (*source, error) {
+	f, err := open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -40,10 +43,32 @@ func openSource(path string) (*source, error) {
 	return s, nil
 }
 
+// opener opens one file of a log for reading.
+type opener func(path string) (*os.File, error)
+
+// within gives the opener of a request, see Request.Within.
+func within(dir string) opener {
+	if dir == "" {
+		return os.Open
+	}
+	return func(path string) (*os.File, error) {
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return nil, err
+		}
+		root, err := beneath.OpenDir(dir)
+		if err != nil {
+			return nil, err
+		}
+		defer root.Close()
+		return beneath.OpenFile(root, rel)
+	}
+}
+
 // openLatest opens the log, or in the moment between renaming and reopening
 // the newest rotated one.
-func openLatest(path string) (*source, error) {
-	s, err := openSource(path)
+func openLatest(path string, open opener) (*source, error) {
+	s, err := openSource(path, open)
 	if !errors.Is(err, os.ErrNotExist) {
 		return s, err
 	}
@@ -51,7 +76,7 @@ func openLatest(path string) (*source, error) {
 	if listErr != nil || len(older) == 0 {
 		return nil, err
 	}
-	return openSource(older[len(older)-1].path)
+	return openSource(older[len(older)-1].path, open)
 }
 
 // next returns the next whole line without its newline, or io.EOF when there

@@ -73,6 +73,9 @@ type Container struct {
 	// RecursiveReadOnly are the paths in the container whose mounts are read-only
 	// with all that is mounted below them.
 	RecursiveReadOnly []string `json:",omitempty"`
+	// StopSignal such as "SIGUSR1" is what ends the container; empty where the
+	// runtime does not tell.
+	StopSignal string `json:",omitempty"`
 	// RestartCount, Hash and the others that must survive an agent restart are
 	// read from the stock labels and annotations (see labels.go).
 	Labels      map[string]string
@@ -104,6 +107,42 @@ type Status struct {
 	// Reason and Message explain the first condition that is not ready.
 	Reason  string
 	Message string
+	// Runtime and Network are the two conditions as the runtime last reported
+	// them. They stay as they are while it does not answer, when RuntimeReady is
+	// false all the same.
+	Runtime Condition
+	Network Condition
+	// ReadyAt is when the runtime last said that it is ready, by this machine's
+	// clock, filled in by who asks over and over (runtime/observe); zero: never.
+	ReadyAt time.Time
+	// Handlers are the runtime handlers, sorted by name; "" is the default one.
+	Handlers []Handler
+	// Features is what the runtime can do; nil: it does not tell.
+	Features *Features
+}
+
+// Condition is one condition of a runtime: RuntimeReady or NetworkReady.
+type Condition struct {
+	// Known is false until the runtime answered once. A condition that an answer
+	// leaves out is known, and not ready.
+	Known   bool
+	Ready   bool
+	Reason  string
+	Message string
+}
+
+// Handler is one runtime handler, which a RuntimeClass may name.
+type Handler struct {
+	Name                    string
+	RecursiveReadOnlyMounts bool
+	UserNamespaces          bool
+}
+
+// Features is what a runtime can do beyond what every runtime can.
+type Features struct {
+	SupplementalGroupsPolicy  bool
+	UserNamespacesHostNetwork bool
+	MountOptions              bool
 }
 
 // NewestSandbox returns the sandbox with the highest attempt.

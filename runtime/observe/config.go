@@ -71,6 +71,9 @@ type Trace struct {
 	EventStream func(open bool, err error)
 	// Event is called for each event.
 	Event func(uid string)
+	// Health is called when the runtime's status is another one than before, in
+	// any field but ReadyAt. Observer.Status tells it already.
+	Health func(runtime.Status)
 }
 
 // DefaultConfig is events on, and the default of every duration.
@@ -144,6 +147,9 @@ func (t Trace) filled() Trace {
 	}
 	if t.Event == nil {
 		t.Event = func(string) {}
+	}
+	if t.Health == nil {
+		t.Health = func(runtime.Status) {}
 	}
 	return t
 }

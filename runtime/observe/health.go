@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"reflect"
 	"sync"
 	"time"
 
@@ -31,10 +32,10 @@ func (h *health) last() runtime.Status {
 }
 
 // set keeps the status and gives the one before.
-func (h *health) set(s runtime.Status) runtime.Status {
+func (h *health) set(s runtime.Status) (before runtime.Status) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	before := h.status
+	before = h.status
 	h.status = s
 	return before
 }
@@ -69,6 +70,8 @@ func (o *Observer) readHealth(ctx context.Context) runtime.Status {
 			return o.health.last() // stopping, not failing
 		}
 		now = unanswered(o.health.last(), err)
+	} else {
+		now.ReadyAt = readyAt(o.health.last(), now, time.Now())
 	}
 	before := o.health.set(now)
 	if before.RuntimeReady != now.RuntimeReady || before.NetworkReady != now.NetworkReady {
@@ -79,7 +82,24 @@ func (o *Observer) readHealth(ctx context.Context) runtime.Status {
 	if isNew(before, now) {
 		poke(o.newRuntime)
 	}
+	if !sameHealth(before, now) {
+		o.cfg.Trace.Health(now)
+	}
 	return now
+}
+
+// readyAt keeps when the runtime was last ready, while it is not.
+func readyAt(last, now runtime.Status, at time.Time) time.Time {
+	if now.RuntimeReady {
+		return at
+	}
+	return last.ReadyAt
+}
+
+// sameHealth compares all but the time of the answer.
+func sameHealth(a, b runtime.Status) bool {
+	a.ReadyAt, b.ReadyAt = time.Time{}, time.Time{}
+	return reflect.DeepEqual(a, b)
 }
 
 // unanswered keeps what was known of the runtime. Its network is not said to

@@ -239,6 +239,37 @@ func TestHealth(t *testing.T) {
 	})
 }
 
+func TestHealthIsToldWhenItChanges(t *testing.T) {
+	s := newSource()
+	var told []runtime.Status
+	run(t, Config{Trace: Trace{Health: func(now runtime.Status) { told = append(told, now) }}}, s, func(b *bench) {
+		wantTold := func(when string, n int) {
+			if len(told) != n {
+				b.t.Fatalf("%s: told %d times, want %d", when, len(told), n)
+			}
+		}
+		began := time.Now()
+		wantTold("at start", 1)
+		b.pass(5 * time.Second)
+		wantTold("nothing changed", 1)
+		if at := b.o.Status().ReadyAt; at.Sub(began) != 5*time.Second {
+			b.t.Errorf("last ready %v after the start, want 5 s", at.Sub(began))
+		}
+		s.set(func() { s.statusErr = errors.New("no answer") })
+		b.pass(10 * time.Second)
+		wantTold("no answer", 2)
+		if now := b.o.Status(); now.RuntimeReady || now.ReadyAt.Sub(began) != 5*time.Second {
+			b.t.Errorf("without an answer: %+v", now)
+		}
+		s.set(func() { s.statusErr = nil; s.status.Features = &runtime.Features{MountOptions: true} })
+		b.pass(time.Second)
+		wantTold("back, and able to do more", 3)
+		if !told[2].RuntimeReady || !told[2].Features.MountOptions {
+			b.t.Errorf("told %+v", told[2])
+		}
+	})
+}
+
 func TestStatusBeforeRun(t *testing.T) {
 	o, err := New(DefaultConfig(), newSource())
 	if err != nil {

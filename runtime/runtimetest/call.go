@@ -14,26 +14,27 @@ type Method string
 // The calls. Look reads one pod or one object of it, List reads all pods. Over
 // the CRI, a list with a pod's UID or an ID in its filter is a Look.
 const (
-	MethodVersion         Method = "Version"
-	MethodStatus          Method = "Status"
-	MethodRunSandbox      Method = "RunSandbox"
-	MethodStopSandbox     Method = "StopSandbox"
-	MethodRemoveSandbox   Method = "RemoveSandbox"
-	MethodCreateContainer Method = "CreateContainer"
-	MethodStartContainer  Method = "StartContainer"
-	MethodStopContainer   Method = "StopContainer"
-	MethodRemoveContainer Method = "RemoveContainer"
-	MethodUpdateContainer Method = "UpdateContainer"
-	MethodExec            Method = "Exec"
-	MethodReopenLog       Method = "ReopenLog"
-	MethodLook            Method = "Look"
-	MethodList            Method = "List"
-	MethodEvents          Method = "Events" // opening the stream
-	MethodPullImage       Method = "PullImage"
-	MethodImageStatus     Method = "ImageStatus"
-	MethodListImages      Method = "ListImages"
-	MethodRemoveImage     Method = "RemoveImage"
-	MethodImageFsInfo     Method = "ImageFsInfo"
+	MethodVersion             Method = "Version"
+	MethodStatus              Method = "Status"
+	MethodUpdateRuntimeConfig Method = "UpdateRuntimeConfig"
+	MethodRunSandbox          Method = "RunSandbox"
+	MethodStopSandbox         Method = "StopSandbox"
+	MethodRemoveSandbox       Method = "RemoveSandbox"
+	MethodCreateContainer     Method = "CreateContainer"
+	MethodStartContainer      Method = "StartContainer"
+	MethodStopContainer       Method = "StopContainer"
+	MethodRemoveContainer     Method = "RemoveContainer"
+	MethodUpdateContainer     Method = "UpdateContainer"
+	MethodExec                Method = "Exec"
+	MethodReopenLog           Method = "ReopenLog"
+	MethodLook                Method = "Look"
+	MethodList                Method = "List"
+	MethodEvents              Method = "Events" // opening the stream
+	MethodPullImage           Method = "PullImage"
+	MethodImageStatus         Method = "ImageStatus"
+	MethodListImages          Method = "ListImages"
+	MethodRemoveImage         Method = "RemoveImage"
+	MethodImageFsInfo         Method = "ImageFsInfo"
 )
 
 // call says what a call is about, as far as that is known from its arguments.

@@ -147,7 +147,22 @@ func namespacesFromCRI(n *criv1.NamespaceOption) runtime.Namespaces {
 		PID:      modeFromCRI(n.GetPid()),
 		IPC:      modeFromCRI(n.GetIpc()),
 		TargetID: n.GetTargetId(),
+		User:     userFromCRI(n.GetUsernsOptions()),
 	}
+}
+
+// userFromCRI takes all but a namespace of the pod's own for the node's.
+func userFromCRI(u *criv1.UserNamespace) *runtime.UserNamespace {
+	if u == nil || u.GetMode() != criv1.NamespaceMode_POD {
+		return nil
+	}
+	mapped := func(in []*criv1.IDMapping) (out []runtime.IDMapping) {
+		for _, m := range in {
+			out = append(out, runtime.IDMapping{HostID: m.GetHostId(), ContainerID: m.GetContainerId(), Length: m.GetLength()})
+		}
+		return out
+	}
+	return &runtime.UserNamespace{UIDs: mapped(u.GetUids()), GIDs: mapped(u.GetGids())}
 }
 
 func modeFromCRI(m criv1.NamespaceMode) runtime.NamespaceMode {
@@ -213,6 +228,9 @@ func sandboxFieldsOfV1(c *criv1.PodSandboxConfig) []string {
 	var set []string
 	if c.GetLinux().GetSecurityContext().GetSupplementalGroupsPolicy() != criv1.SupplementalGroupsPolicy_Merge {
 		set = append(set, "linux.security_context.supplemental_groups_policy")
+	}
+	if c.GetLinux().GetSecurityContext().GetNamespaceOptions().GetUsernsOptions() != nil {
+		set = append(set, "linux.security_context.namespace_options.userns_options")
 	}
 	return set
 }

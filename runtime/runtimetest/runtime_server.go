@@ -34,7 +34,7 @@ func (r *runtimeServer) Status(ctx context.Context, _ *criv1.StatusRequest) (*cr
 	if err != nil {
 		return nil, err
 	}
-	return r.world.statusToCRI(s), nil
+	return statusToCRI(s), nil
 }
 
 func (r *runtimeServer) RuntimeConfig(context.Context, *criv1.RuntimeConfigRequest) (*criv1.RuntimeConfigResponse, error) {
@@ -48,8 +48,9 @@ func (r *runtimeServer) RuntimeConfig(context.Context, *criv1.RuntimeConfigReque
 	return &criv1.RuntimeConfigResponse{Linux: &criv1.LinuxRuntimeConfiguration{CgroupDriver: driver}}, nil
 }
 
-func (r *runtimeServer) UpdateRuntimeConfig(context.Context, *criv1.UpdateRuntimeConfigRequest) (*criv1.UpdateRuntimeConfigResponse, error) {
-	return &criv1.UpdateRuntimeConfigResponse{}, nil
+func (r *runtimeServer) UpdateRuntimeConfig(ctx context.Context, req *criv1.UpdateRuntimeConfigRequest) (*criv1.UpdateRuntimeConfigResponse, error) {
+	err := r.world.UpdateRuntimeConfig(ctx, req.GetRuntimeConfig().GetNetworkConfig().GetPodCidr())
+	return &criv1.UpdateRuntimeConfigResponse{}, err
 }
 
 func (r *runtimeServer) RunPodSandbox(ctx context.Context, req *criv1.RunPodSandboxRequest) (*criv1.RunPodSandboxResponse, error) {

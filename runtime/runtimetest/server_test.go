@@ -141,6 +141,12 @@ func TestServeOnBufconn(t *testing.T) {
 	if len(s.GetStatus().GetConditions()) != 2 || len(s.GetRuntimeHandlers()) != 2 || s.GetRuntimeHandlers()[1].GetName() != "gvisor" {
 		t.Errorf("status %v", s)
 	}
+	_, err = c.UpdateRuntimeConfig(t.Context(), &criv1.UpdateRuntimeConfigRequest{
+		RuntimeConfig: &criv1.RuntimeConfig{NetworkConfig: &criv1.NetworkConfig{PodCidr: "10.0.0.0/24,fd00::/64"}}})
+	must(t, err)
+	if got := w.PodCIDR(); got != "10.0.0.0/24,fd00::/64" {
+		t.Errorf("pod CIDR %q", got)
+	}
 	req := &criv1.RunPodSandboxRequest{Config: sandboxConfig(runtimetest.SandboxFor("default", "web", "u1", 0)), RuntimeHandler: "kata"}
 	if _, err := c.RunPodSandbox(t.Context(), req); err == nil {
 		t.Error("a sandbox of an unknown runtime handler was made")

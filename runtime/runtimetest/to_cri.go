@@ -8,32 +8,25 @@ import (
 	"nodekit.dev/runtime"
 )
 
-func (w *World) statusToCRI(s runtime.Status) *criv1.StatusResponse {
-	condition := func(kind string, ready bool, reason string) *criv1.RuntimeCondition {
-		c := &criv1.RuntimeCondition{Type: kind, Status: ready}
-		if !ready {
-			c.Reason, c.Message = reason, s.Message
+func statusToCRI(s runtime.Status) *criv1.StatusResponse {
+	resp := &criv1.StatusResponse{Status: &criv1.RuntimeStatus{Conditions: []*criv1.RuntimeCondition{
+		conditionToCRI(criv1.RuntimeReady, s.Runtime), conditionToCRI(criv1.NetworkReady, s.Network),
+	}}}
+	for _, h := range s.Handlers {
+		resp.RuntimeHandlers = append(resp.RuntimeHandlers, &criv1.RuntimeHandler{Name: h.Name, Features: &criv1.RuntimeHandlerFeatures{
+			RecursiveReadOnlyMounts: h.RecursiveReadOnlyMounts, UserNamespaces: h.UserNamespaces,
+		}})
+	}
+	if f := s.Features; f != nil {
+		resp.Features = &criv1.RuntimeFeatures{
+			SupplementalGroupsPolicy: f.SupplementalGroupsPolicy, UserNamespacesHostNetwork: f.UserNamespacesHostNetwork, MountOptions: f.MountOptions,
 		}
-		return c
-	}
-	network := condition(criv1.NetworkReady, s.NetworkReady, reasonNetworkNotReady)
-	if !s.NetworkReady && !s.RuntimeReady { // s explains the runtime only
-		w.mu.Lock()
-		network.Message = w.health.networkDown
-		w.mu.Unlock()
-	}
-	features := &criv1.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: true}
-	resp := &criv1.StatusResponse{
-		Status: &criv1.RuntimeStatus{Conditions: []*criv1.RuntimeCondition{
-			condition(criv1.RuntimeReady, s.RuntimeReady, reasonRuntimeNotReady), network,
-		}},
-		RuntimeHandlers: []*criv1.RuntimeHandler{{Features: features}},
-		Features:        &criv1.RuntimeFeatures{SupplementalGroupsPolicy: true},
-	}
-	for _, name := range w.cfg.Handlers {
-		resp.RuntimeHandlers = append(resp.RuntimeHandlers, &criv1.RuntimeHandler{Name: name, Features: features})
 	}
 	return resp
+}
+
+func conditionToCRI(kind string, c runtime.Condition) *criv1.RuntimeCondition {
+	return &criv1.RuntimeCondition{Type: kind, Status: c.Ready, Reason: c.Reason, Message: c.Message}
 }
 
 func sandboxStateToCRI(ready bool) criv1.PodSandboxState {

@@ -1,6 +1,8 @@
 package runtimetest
 
 import (
+	"context"
+	"slices"
 	"sync"
 
 	"nodekit.dev/runtime"
@@ -83,6 +85,7 @@ type pod struct {
 
 type health struct {
 	runtimeDown, networkDown string // why; empty: ready
+	podCIDR                  string // what UpdateRuntimeConfig last told
 }
 
 // NewWorld makes an empty runtime that reports to report (usually a *testing.T).
@@ -136,13 +139,44 @@ func (w *World) statusLocked() runtime.Status {
 		RuntimeReady: w.health.runtimeDown == "",
 		NetworkReady: w.health.networkDown == "",
 	}
+	s.Runtime = condition(w.health.runtimeDown, reasonRuntimeNotReady)
+	s.Network = condition(w.health.networkDown, reasonNetworkNotReady)
 	switch {
 	case !s.RuntimeReady:
-		s.Reason, s.Message = reasonRuntimeNotReady, w.health.runtimeDown
+		s.Reason, s.Message = s.Runtime.Reason, s.Runtime.Message
 	case !s.NetworkReady:
-		s.Reason, s.Message = reasonNetworkNotReady, w.health.networkDown
+		s.Reason, s.Message = s.Network.Reason, s.Network.Message
+	}
+	s.Features = &runtime.Features{SupplementalGroupsPolicy: true}
+	for _, name := range append([]string{""}, slices.Sorted(slices.Values(w.cfg.Handlers))...) {
+		s.Handlers = append(s.Handlers, runtime.Handler{Name: name, RecursiveReadOnlyMounts: true})
 	}
 	return s
+}
+
+// condition is ready where there is nothing to say against it.
+func condition(why, reason string) runtime.Condition {
+	if why == "" {
+		return runtime.Condition{Known: true, Ready: true}
+	}
+	return runtime.Condition{Known: true, Reason: reason, Message: why}
+}
+
+// UpdateRuntimeConfig takes the node's pod CIDR.
+func (w *World) UpdateRuntimeConfig(ctx context.Context, podCIDR string) error {
+	return w.do(ctx, call{method: MethodUpdateRuntimeConfig}, func() error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.health.podCIDR = podCIDR
+		return nil
+	})
+}
+
+// PodCIDR is what UpdateRuntimeConfig last told; empty: nothing yet.
+func (w *World) PodCIDR() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.health.podCIDR
 }
 
 const (

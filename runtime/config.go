@@ -60,7 +60,18 @@ type Namespaces struct {
 	PID      NamespaceMode
 	IPC      NamespaceMode
 	TargetID string
+	// User is the user namespace of the pod's own; nil: the node's.
+	User *UserNamespace
 }
+
+// UserNamespace maps the users and groups of a pod to those of the node.
+type UserNamespace struct {
+	UIDs []IDMapping
+	GIDs []IDMapping
+}
+
+// IDMapping maps Length IDs from ContainerID on to those from HostID on.
+type IDMapping struct{ HostID, ContainerID, Length uint32 }
 
 // SandboxSecurity is the security context of the sandbox itself.
 type SandboxSecurity struct {

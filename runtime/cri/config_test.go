@@ -59,7 +59,14 @@ func fullContainer() runtime.ContainerConfig {
 }
 
 func fullNamespaces() runtime.Namespaces {
-	return runtime.Namespaces{Network: runtime.NamespaceNode, PID: runtime.NamespaceTarget, IPC: runtime.NamespaceNode, TargetID: "t"}
+	return runtime.Namespaces{Network: runtime.NamespaceNode, PID: runtime.NamespaceTarget, IPC: runtime.NamespaceNode, TargetID: "t", User: fullUser()}
+}
+
+func fullUser() *runtime.UserNamespace {
+	return &runtime.UserNamespace{
+		UIDs: []runtime.IDMapping{{HostID: 65536, ContainerID: 1, Length: 2}},
+		GIDs: []runtime.IDMapping{{HostID: 131072, ContainerID: 3, Length: 4}},
+	}
 }
 
 func fullSELinux() *runtime.SELinuxOptions {
@@ -233,7 +240,7 @@ func TestConfinementThatTheRuntimeLacksIsRefused(t *testing.T) {
 	can := &runtimeapi.StatusResponse{
 		Features: &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: true},
 		RuntimeHandlers: []*runtimeapi.RuntimeHandler{
-			{Name: ""}, {Name: "new", Features: &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: true}},
+			{Name: ""}, {Name: "new", Features: &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: true, UserNamespaces: true}},
 		},
 	}
 	for _, tt := range []struct {
@@ -242,20 +249,24 @@ func TestConfinementThatTheRuntimeLacksIsRefused(t *testing.T) {
 		handler string
 		mounts  []runtime.Mount
 		groups  string
+		user    *runtime.UserNamespace
 		want    string
 	}{
-		{"nothing asked, nothing known", status.Error(codes.Internal, "broken"), "", nil, "Merge", ""},
-		{"old runtime, mount", &runtimeapi.StatusResponse{}, "", recursive, "", `mount /c: rpc error: code = FailedPrecondition desc = the runtime handler "" does not support`},
-		{"old runtime, groups", &runtimeapi.StatusResponse{}, "", nil, "Strict", "does not support the supplemental groups policy Strict"},
-		{"other handler", can, "", recursive, "", "does not support recursively read-only mounts"},
-		{"new runtime", can, "new", recursive, "Strict", ""},
-		{"status fails", status.Error(codes.Internal, "broken"), "", recursive, "", "broken"},
+		{"nothing asked, nothing known", status.Error(codes.Internal, "broken"), "", nil, "Merge", nil, ""},
+		{"old runtime, mount", &runtimeapi.StatusResponse{}, "", recursive, "", nil, `mount /c: rpc error: code = FailedPrecondition desc = the runtime handler "" does not support`},
+		{"old runtime, groups", &runtimeapi.StatusResponse{}, "", nil, "Strict", nil, "does not support the supplemental groups policy Strict"},
+		{"other handler", can, "", recursive, "", nil, "does not support recursively read-only mounts"},
+		{"new runtime", can, "new", recursive, "Strict", nil, ""},
+		{"status fails", status.Error(codes.Internal, "broken"), "", recursive, "", nil, "broken"},
+		{"old runtime, users", &runtimeapi.StatusResponse{}, "", nil, "", fullUser(), "does not support user namespaces"},
+		{"new runtime, users", can, "new", nil, "", fullUser(), ""},
 	} {
 		f := newFake()
 		f.answer("Status", tt.answer)
 		f.answer("CreateContainer", &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
 		cfg, sandbox := plainContainer(), plainSandbox()
 		cfg.Mounts, cfg.Security.SupplementalGroupsPolicy, sandbox.RuntimeHandler = tt.mounts, tt.groups, tt.handler
+		cfg.Security.Namespaces.User = tt.user
 		c := start(t, f)
 		if _, ok := c.KnownFeatures(); ok {
 			t.Errorf("%s: features are known before anybody asked", tt.name)

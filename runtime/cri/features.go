@@ -68,25 +68,36 @@ func featuresOf(resp *runtimeapi.StatusResponse) Features {
 	return out
 }
 
-// checkFeatures refuses what an older runtime would leave out without a word,
-// though the field confines the container. It asks only when there is such a
-// field.
-func (c *Client) checkFeatures(ctx context.Context, handler, groupsPolicy string, mounts []runtime.Mount) error {
-	strict := groupsPolicy == runtimeapi.SupplementalGroupsPolicy_Strict.String()
-	mount := recursivelyReadOnly(mounts)
-	if !strict && mount == "" {
+// wanted is what a request asks for that older runtimes leave out without a
+// word, though it confines the container.
+type wanted struct {
+	handler      string
+	groupsPolicy string
+	user         *runtime.UserNamespace
+	mounts       []runtime.Mount
+}
+
+// checkFeatures refuses what the runtime can not do of it. It asks only when
+// there is such a field.
+func (c *Client) checkFeatures(ctx context.Context, w wanted) error {
+	strict := w.groupsPolicy == runtimeapi.SupplementalGroupsPolicy_Strict.String()
+	mount := recursivelyReadOnly(w.mounts)
+	if !strict && mount == "" && w.user == nil {
 		return nil
 	}
 	features, err := c.Features(ctx)
 	if err != nil {
 		return err
 	}
-	if strict && !features.SupplementalGroupsPolicy {
+	handler := features.Handlers[w.handler]
+	switch {
+	case strict && !features.SupplementalGroupsPolicy:
 		return status.Error(codes.FailedPrecondition, "the runtime does not support the supplemental groups policy Strict")
-	}
-	if mount != "" && !features.Handlers[handler].RecursiveReadOnlyMounts {
+	case w.user != nil && !handler.UserNamespaces:
+		return status.Errorf(codes.FailedPrecondition, "the runtime handler %q does not support user namespaces", w.handler)
+	case mount != "" && !handler.RecursiveReadOnlyMounts:
 		return fmt.Errorf("mount %s: %w", mount, status.Errorf(codes.FailedPrecondition,
-			"the runtime handler %q does not support recursively read-only mounts", handler))
+			"the runtime handler %q does not support recursively read-only mounts", w.handler))
 	}
 	return nil
 }

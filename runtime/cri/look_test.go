@@ -88,8 +88,9 @@ func TestLookPod(t *testing.T) {
 		CreatedAt: 5, StartedAt: 6, FinishedAt: 7, ExitCode: 9, Reason: "Error", Message: "words",
 		Image: &runtimeapi.ImageSpec{Image: "docker.io/busybox:latest", UserSpecifiedImage: "busybox"}, ImageRef: "busybox@sha256:1",
 		ImageId: "sha256:2", LogPath: "/logs/c", Labels: podLabels("a"), Annotations: map[string]string{"x": "y"},
-		User:   &runtimeapi.ContainerUser{Linux: &runtimeapi.LinuxContainerUser{Uid: 1, Gid: 2, SupplementalGroups: []int64{2, 3}}},
-		Mounts: []*runtimeapi.Mount{{ContainerPath: "/a"}, {ContainerPath: "/b", Readonly: true, RecursiveReadOnly: true}},
+		User:       &runtimeapi.ContainerUser{Linux: &runtimeapi.LinuxContainerUser{Uid: 1, Gid: 2, SupplementalGroups: []int64{2, 3}}},
+		StopSignal: runtimeapi.Signal_SIGNAL_SIGRTMINPLUS3,
+		Mounts:     []*runtimeapi.Mount{{ContainerPath: "/a"}, {ContainerPath: "/b", Readonly: true, RecursiveReadOnly: true}},
 	}})
 	c := start(t, f)
 	if err := c.Probe(t.Context()); err != nil {
@@ -116,7 +117,7 @@ func TestLookPod(t *testing.T) {
 			CreatedAt: time.Unix(0, 5), StartedAt: time.Unix(0, 6), FinishedAt: time.Unix(0, 7),
 			ExitCode: 9, Reason: "Error", Message: "words", Image: "busybox", ImageID: "busybox@sha256:1", LogPath: "/logs/c",
 			Labels: podLabels("a"), Annotations: map[string]string{"x": "y"},
-			User: &runtime.ContainerUser{UID: 1, GID: 2, SupplementalGroups: []int64{2, 3}}, RecursiveReadOnly: []string{"/b"},
+			User: &runtime.ContainerUser{UID: 1, GID: 2, SupplementalGroups: []int64{2, 3}}, RecursiveReadOnly: []string{"/b"}, StopSignal: "SIGRTMIN+3",
 		}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -28,7 +28,10 @@ func (c *Client) RunSandbox(ctx context.Context, cfg runtime.SandboxConfig) (str
 	if err != nil {
 		return "", wrap(opRunSandbox, name, err)
 	}
-	if err := c.checkFeatures(ctx, cfg.RuntimeHandler, cfg.Security.SupplementalGroupsPolicy, nil); err != nil {
+	asked := wanted{
+		handler: cfg.RuntimeHandler, groupsPolicy: cfg.Security.SupplementalGroupsPolicy, user: cfg.Security.Namespaces.User,
+	}
+	if err := c.checkFeatures(ctx, asked); err != nil {
 		return "", wrap(opRunSandbox, name, err)
 	}
 	ctx, cancel := c.withinPlus(ctx, c.cfg.RequestTimeout)
@@ -64,7 +67,11 @@ func (c *Client) CreateContainer(ctx context.Context, sandboxID string, cfg runt
 	if err != nil {
 		return "", wrap(opCreateContainer, cfg.Name, err)
 	}
-	if err := c.checkFeatures(ctx, sandbox.RuntimeHandler, cfg.Security.SupplementalGroupsPolicy, cfg.Mounts); err != nil {
+	asked := wanted{
+		handler: sandbox.RuntimeHandler, groupsPolicy: cfg.Security.SupplementalGroupsPolicy,
+		user: cfg.Security.Namespaces.User, mounts: cfg.Mounts,
+	}
+	if err := c.checkFeatures(ctx, asked); err != nil {
 		return "", wrap(opCreateContainer, cfg.Name, err)
 	}
 	ctx, cancel := c.within(ctx)

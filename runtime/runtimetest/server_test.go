@@ -178,6 +178,12 @@ func TestConfigurationArrives(t *testing.T) {
 	sent.StopSignal = criv1.Signal_SIGNAL_SIGUSR1
 	sent.Linux.Resources = &criv1.LinuxContainerResources{CpuShares: 512, HugepageLimits: []*criv1.HugepageLimit{{PageSize: "2MB", Limit: 5}}}
 	sent.Linux.SecurityContext.RunAsUser = &criv1.Int64Value{Value: user}
+	sent.Linux.SecurityContext.NamespaceOptions = &criv1.NamespaceOption{
+		Pid: criv1.NamespaceMode_CONTAINER,
+		UsernsOptions: &criv1.UserNamespace{
+			Uids: []*criv1.IDMapping{{HostId: 65536, Length: 1}}, Gids: []*criv1.IDMapping{{HostId: 65537, Length: 2}},
+		},
+	}
 	sent.Linux.SecurityContext.Seccomp = &criv1.SecurityProfile{ProfileType: criv1.SecurityProfile_Localhost, LocalhostRef: "/p"}
 	resp, err := c.runtime.CreateContainer(t.Context(), &criv1.CreateContainerRequest{PodSandboxId: sandboxID, Config: sent, SandboxConfig: sandboxConfig(sandbox)})
 	must(t, err)
@@ -190,6 +196,9 @@ func TestConfigurationArrives(t *testing.T) {
 	want.Security.RunAsUser = &user
 	want.Security.Seccomp = &runtime.Profile{Type: runtime.ProfileLocalhost, LocalhostRef: "/p"}
 	want.Security.Namespaces = runtime.Namespaces{Network: runtime.NamespacePod, PID: runtime.NamespaceContainer, IPC: runtime.NamespacePod}
+	want.Security.Namespaces.User = &runtime.UserNamespace{
+		UIDs: []runtime.IDMapping{{HostID: 65536, Length: 1}}, GIDs: []runtime.IDMapping{{HostID: 65537, Length: 2}},
+	}
 	arrived, _ := w.ContainerConfig(resp.GetContainerId())
 	if diff := cmp.Diff(want, arrived); diff != "" {
 		t.Errorf("container (-want +arrived):\n%s", diff)

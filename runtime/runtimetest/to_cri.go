@@ -123,6 +123,7 @@ func containerToCRI(c runtime.Container) *criv1.Container {
 func containerStatusToCRI(c runtime.Container, own *container) *criv1.ContainerStatus {
 	out := eventStatusToCRI(c)
 	out.Message = own.end.message
+	out.StopSignal = criv1.Signal(criv1.Signal_value["SIGNAL_"+own.cfg.StopSignal])
 	for _, m := range own.cfg.Mounts {
 		out.Mounts = append(out.Mounts, &criv1.Mount{
 			HostPath: m.HostPath, ContainerPath: m.ContainerPath, Readonly: m.ReadOnly,

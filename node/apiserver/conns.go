@@ -9,20 +9,23 @@ import (
 
 // dialer makes connections and can close those that it made.
 type dialer struct {
-	dial net.Dialer
+	dial dialFunc
 	mu   sync.Mutex
 	open map[*conn]struct{}
 }
 
-func newDialer() *dialer {
-	return &dialer{
-		dial: net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second},
-		open: map[*conn]struct{}{},
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// newDialer dials with dial; nil: TCP, for at most 30 s.
+func newDialer(dial dialFunc) *dialer {
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	}
+	return &dialer{dial: dial, open: map[*conn]struct{}{}}
 }
 
 func (d *dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	raw, err := d.dial.DialContext(ctx, network, address)
+	raw, err := d.dial(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}

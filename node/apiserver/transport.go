@@ -24,7 +24,7 @@ type connections struct {
 }
 
 func newConnections(cfg Config) *connections {
-	return &connections{cfg: cfg, dialer: newDialer()}
+	return &connections{cfg: cfg, dialer: newDialer(cfg.REST.Dial)}
 }
 
 // RoundTrip makes a request once there are credentials for it.
@@ -81,9 +81,7 @@ func (c *connections) transportConfig() (*transport.Config, error) {
 		config = rest.AnonymousClientConfig(config)
 	}
 	config.UserAgent = c.cfg.UserAgent
-	if config.Dial == nil {
-		config.Dial = c.dialer.DialContext
-	}
+	config.Dial = c.dialer.DialContext
 	return config.TransportConfig()
 }
 

@@ -16,12 +16,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"nodekit.dev/test/integration/daemon"
 )
 
 // AgentOptions says what agent to start on a bed.
 type AgentOptions struct {
-	// Manifests is the folder of static pods.
+	// Manifests is the folder of static pods; empty: none.
 	Manifests string
+	// NodeName is what the agent calls its node; default: the constant NodeName.
+	NodeName string
 	// Program is the agent's binary; default: cmd/kubelet, built by BuildAgent.
 	Program string
 	// Root is the agent's root directory; default: agent, in the bed's folder.
@@ -32,7 +36,8 @@ type AgentOptions struct {
 	Flags []string
 }
 
-// NodeName is what agents call their node, and so the end of static pods' names.
+// NodeName is what agents call their node by default, and so the end of static
+// pods' names.
 const NodeName = "bed"
 
 // Agent is a cmd/kubelet that runs on a bed, in a process of its own.
@@ -42,10 +47,10 @@ type Agent struct {
 	// LogFile is where it logs; later starts append.
 	LogFile string
 
-	config  processConfig
+	config  daemon.Config
 	healthz string // base URL
 	api     *http.Client
-	process *process
+	process *daemon.Daemon
 }
 
 // AgentEnv names another agent's binary to test instead of cmd/kubelet.
@@ -91,6 +96,9 @@ func newAgent(ctx context.Context, b *Bed, o AgentOptions) (*Agent, error) {
 	if err := os.MkdirAll(o.Root, 0o750); err != nil {
 		return nil, err
 	}
+	if o.NodeName == "" {
+		o.NodeName = NodeName
+	}
 	if o.Program == "" {
 		program, err := BuildAgent(ctx)
 		if err != nil {
@@ -109,24 +117,34 @@ func newAgent(ctx context.Context, b *Bed, o AgentOptions) (*Agent, error) {
 	a := &Agent{
 		Root:    o.Root,
 		LogFile: o.Root + ".log",
-		healthz: fmt.Sprintf("http://127.0.0.1:%d", port),
+		healthz: fmt.Sprintf("http://%s:%d", b.healthzIP(), port),
 		api:     clientOf(filepath.Join(o.Root, apiSocket)),
 	}
-	a.config = processConfig{
-		program: o.Program,
-		args: append([]string{
+	a.config = daemon.Config{
+		Program: o.Program,
+		Args: append([]string{
 			"--config=" + configFile,
 			"--root-dir=" + o.Root,
 			"--container-runtime-endpoint=" + b.Endpoint(),
 			"--pod-manifest-path=" + o.Manifests,
 			"--node-ip=" + b.NodeIP.String(),
-			"--hostname-override=" + NodeName,
+			"--hostname-override=" + o.NodeName,
 			"--v=4",
 		}, o.Flags...),
-		env: os.Environ(),
-		log: a.LogFile,
+		Env:       os.Environ(),
+		Log:       a.LogFile,
+		Namespace: b.Namespace,
 	}
 	return a, nil
+}
+
+// healthzIP is where agents serve their health: loopback, unless that of the
+// bed is not this machine's.
+func (b *Bed) healthzIP() string {
+	if b.Namespace != "" {
+		return b.NodeIP.String()
+	}
+	return "127.0.0.1"
 }
 
 // writeAgentConfig writes the KubeletConfiguration of an agent on this bed.
@@ -137,8 +155,10 @@ func (b *Bed) writeAgentConfig(path string, healthzPort int, more map[string]any
 		"cgroupDriver": "cgroupfs",
 		"cgroupRoot":   b.CgroupRoot,
 		"failCgroupV1": false,
-		"healthzPort":  healthzPort,
 		"podLogsDir":   b.PodLogs,
+
+		"healthzBindAddress": b.healthzIP(),
+		"healthzPort":        healthzPort,
 		// A killed agent loses what it has not flushed.
 		"logging": map[string]any{"flushFrequency": "50ms"},
 	}
@@ -165,18 +185,18 @@ func freePort() (int, error) {
 // Start starts the agent (again, with the same arguments) and returns when it
 // is healthy.
 func (a *Agent) Start(ctx context.Context) (err error) {
-	if a.process.alive() {
+	if a.process.Alive() {
 		return nil
 	}
-	if a.process, err = startProcess(a.config); err != nil {
+	if a.process, err = daemon.Start(a.config); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	err = Eventually(ctx, 20*time.Millisecond, func(ctx context.Context) error {
-		if !a.process.alive() {
+		if !a.process.Alive() {
 			cancel()
-			return fmt.Errorf("it ended by itself: %s", a.process.state())
+			return fmt.Errorf("it ended by itself: %s", a.process.State())
 		}
 		_, err := get(ctx, http.DefaultClient, a.healthz+"/healthz")
 		return err
@@ -188,31 +208,31 @@ func (a *Agent) Start(ctx context.Context) (err error) {
 }
 
 // Kill ends the agent with SIGKILL.
-func (a *Agent) Kill(ctx context.Context) error { return a.process.kill(ctx) }
+func (a *Agent) Kill(ctx context.Context) error { return a.process.Kill(ctx) }
 
 // Stop ends the agent with SIGTERM; its pods run on. An exit code other than 0
 // is an error.
 func (a *Agent) Stop(ctx context.Context) error {
-	if !a.process.alive() {
+	if !a.process.Alive() {
 		return nil
 	}
-	if err := a.process.end(ctx, syscall.SIGTERM); err != nil {
-		return errors.Join(err, a.process.kill(context.WithoutCancel(ctx)))
+	if err := a.process.End(ctx, syscall.SIGTERM); err != nil {
+		return errors.Join(err, a.process.Kill(context.WithoutCancel(ctx)))
 	}
-	if code := a.process.cmd.ProcessState.ExitCode(); code != 0 {
-		return fmt.Errorf("agent: ended with %s on SIGTERM\n%s", a.process.state(), a.Log(30))
+	if code := a.process.ExitCode(); code != 0 {
+		return fmt.Errorf("agent: ended with %s on SIGTERM\n%s", a.process.State(), a.Log(30))
 	}
 	return nil
 }
 
 // Alive says that the agent's process runs.
-func (a *Agent) Alive() bool { return a.process.alive() }
+func (a *Agent) Alive() bool { return a.process.Alive() }
 
 // PID is the agent's process ID while it runs.
-func (a *Agent) PID() int { return a.process.pid() }
+func (a *Agent) PID() int { return a.process.PID() }
 
 // Log returns the last lines of the agent's log.
-func (a *Agent) Log(lines int) string { return tail(a.LogFile, lines) }
+func (a *Agent) Log(lines int) string { return daemon.Tail(a.LogFile, lines) }
 
 // Pods asks the agent for all its pods with their status.
 func (a *Agent) Pods(ctx context.Context) ([]corev1.Pod, error) {

@@ -10,12 +10,16 @@ import (
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"nodekit.dev/test/integration/daemon"
 )
 
 // Options says what bed to start. The zero value is containerd 2, and no log.
 type Options struct {
-	Version string       // V2 (default) or V16
-	Log     *slog.Logger // default: nothing is logged
+	Version string // V2 (default) or V16
+	// Apart gives the bed a network namespace of its own.
+	Apart bool
+	Log   *slog.Logger // default: nothing is logged
 }
 
 // Bed is a running containerd of one's own with all around it. The exported
@@ -31,6 +35,10 @@ type Bed struct {
 	Bridge string
 	Subnet netip.Prefix
 	NodeIP netip.Addr
+	// MachineIP is this machine's address as the bed sees it, and Namespace the
+	// network namespace of the bed. Without Options.Apart they are NodeIP and empty.
+	MachineIP netip.Addr
+	Namespace string
 	// PodLogs is where the agent should put pod logs, instead of /var/log/pods.
 	PodLogs string
 	// LogLinks is where the agent then puts links to container logs, instead of
@@ -42,7 +50,7 @@ type Bed struct {
 	Registry *Registry
 
 	slot       *slot
-	containerd *process
+	containerd *daemon.Daemon
 	cri        *criClient
 	log        *slog.Logger
 }
@@ -78,19 +86,25 @@ func newBed(o Options) (*Bed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("testbed: %w", err)
 	}
-	return &Bed{
+	b := &Bed{
 		Version:    o.Version,
 		Dir:        s.dir,
 		Socket:     s.path("containerd.sock"),
 		Bridge:     s.name(),
 		Subnet:     s.subnet(),
-		NodeIP:     s.nodeIP(),
+		NodeIP:     s.bridgeIP(),
+		MachineIP:  s.bridgeIP(),
 		PodLogs:    s.path("log", "pods"),
 		LogLinks:   s.path("log", "containers"),
 		CgroupRoot: "/" + s.name(),
 		slot:       s,
 		log:        o.Log.With("bed", s.number, "containerd", o.Version),
-	}, nil
+	}
+	if o.Apart {
+		b.Namespace, b.MachineIP = s.name(), s.cable().Addr().Next()
+		b.NodeIP = b.MachineIP.Next()
+	}
+	return b, nil
 }
 
 func (b *Bed) start(ctx context.Context) error {
@@ -105,10 +119,15 @@ func (b *Bed) start(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := b.startRegistry(ctx); err != nil {
-		return err
+	if b.Namespace != "" {
+		if err := b.makeNamespace(ctx); err != nil {
+			return err
+		}
 	}
 	if err := b.makeBridge(ctx); err != nil {
+		return err
+	}
+	if err := b.startRegistry(ctx); err != nil {
 		return err
 	}
 	if err := makeCgroup(b.CgroupRoot); err != nil {
@@ -124,7 +143,7 @@ func (b *Bed) start(ctx context.Context) error {
 }
 
 func (b *Bed) startRegistry(ctx context.Context) (err error) {
-	if b.Registry, err = newRegistry(); err != nil {
+	if b.Registry, err = newRegistry(b.MachineIP); err != nil {
 		return err
 	}
 	images, err := standardImages(ctx)
@@ -142,13 +161,13 @@ func (b *Bed) startRegistry(ctx context.Context) (err error) {
 // makeBridge makes the bridge before the first pod needs it, so that NodeIP is
 // an address of this machine from the start, as an agent demands.
 func (b *Bed) makeBridge(ctx context.Context) error {
-	addr := netip.PrefixFrom(b.NodeIP, b.Subnet.Bits()).String()
+	addr := netip.PrefixFrom(b.slot.bridgeIP(), b.Subnet.Bits()).String()
 	for _, args := range [][]string{
 		{"link", "add", b.Bridge, "type", "bridge"},
 		{"addr", "add", addr, "dev", b.Bridge},
 		{"link", "set", b.Bridge, "up"},
 	} {
-		if _, err := command(ctx, "ip", args...); err != nil {
+		if _, err := run(b.Command(ctx, "ip", args...)); err != nil {
 			return err
 		}
 	}

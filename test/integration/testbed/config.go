@@ -130,7 +130,7 @@ func cniConflist(s *slot) (string, error) {
 				"ipam": object{
 					"type":    "host-local",
 					"dataDir": s.path("ipam"),
-					"ranges":  [][]object{{{"subnet": s.subnet().String(), "gateway": s.nodeIP().String()}}},
+					"ranges":  [][]object{{{"subnet": s.subnet().String(), "gateway": s.bridgeIP().String()}}},
 				},
 			},
 			{"type": "portmap", "capabilities": object{"portMappings": true}},

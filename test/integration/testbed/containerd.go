@@ -8,6 +8,8 @@ import (
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"nodekit.dev/test/integration/daemon"
 )
 
 // readyTimeout bounds how long containerd may take to answer after its start.
@@ -16,7 +18,7 @@ const readyTimeout = 30 * time.Second
 // StartRuntime starts containerd (again) and returns when it and its network
 // are ready. Pods that ran before, run on.
 func (b *Bed) StartRuntime(ctx context.Context) error {
-	if b.containerd.alive() {
+	if b.containerd.Alive() {
 		return nil
 	}
 	began := time.Now()
@@ -24,11 +26,13 @@ func (b *Bed) StartRuntime(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.containerd, err = startProcess(processConfig{
-		program: program,
-		args:    []string{"--config", b.slot.path("containerd.toml")},
-		env:     append(os.Environ(), "PATH="+path),
-		log:     b.slot.path("containerd.log"),
+	b.containerd, err = daemon.Start(daemon.Config{
+		Program: program,
+		Args:    []string{"--config", b.slot.path("containerd.toml")},
+		Env:     append(os.Environ(), "PATH="+path),
+		Log:     b.slot.path("containerd.log"),
+
+		Namespace: b.Namespace,
 	})
 	if err != nil {
 		return err
@@ -36,17 +40,17 @@ func (b *Bed) StartRuntime(ctx context.Context) error {
 	if err := b.waitReady(ctx); err != nil {
 		return fmt.Errorf("%w\n%s", err, b.RuntimeLog(20))
 	}
-	b.log.Info("containerd is ready", "pid", b.containerd.pid(), "took", time.Since(began))
+	b.log.Info("containerd is ready", "pid", b.containerd.PID(), "took", time.Since(began))
 	return nil
 }
 
 // KillRuntime ends containerd with SIGKILL, as a crash would. The pods run on.
 func (b *Bed) KillRuntime(ctx context.Context) error {
-	return b.containerd.kill(ctx)
+	return b.containerd.Kill(ctx)
 }
 
 // RuntimeLog returns the last lines of containerd's log.
-func (b *Bed) RuntimeLog(lines int) string { return tail(b.slot.path("containerd.log"), lines) }
+func (b *Bed) RuntimeLog(lines int) string { return daemon.Tail(b.slot.path("containerd.log"), lines) }
 
 // program is the containerd of this bed, and a PATH where it finds its own shim.
 func (b *Bed) program() (program, path string, err error) {
@@ -66,9 +70,9 @@ func (b *Bed) waitReady(ctx context.Context) (err error) {
 		}
 	}
 	return Eventually(ctx, 50*time.Millisecond, func(ctx context.Context) error {
-		if !b.containerd.alive() {
+		if !b.containerd.Alive() {
 			cancel()
-			return fmt.Errorf("containerd ended by itself: %v", b.containerd.state())
+			return fmt.Errorf("containerd ended by itself: %v", b.containerd.State())
 		}
 		reply, err := b.cri.runtime.Status(ctx, &runtimeapi.StatusRequest{})
 		if err != nil {

@@ -14,16 +14,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// daemonsOf are containerd and the agents that have the slot's folder among
-// their arguments. Other programs (an editor, tail) are not ours to end.
+// daemonNames are containerd, the agent, and a control plane (test/cluster), as
+// the kernel names them: it keeps only 15 bytes.
+var daemonNames = []string{"containerd", "kubelet", "etcd", "kube-apiserver", "kube-controller", "kube-scheduler"}
+
+// daemonsOf are those that have the slot's folder among their arguments. Other
+// programs (an editor, tail) are not ours to end.
 func daemonsOf(s *slot) []int {
-	return processes(func(p procDir) bool {
-		return slices.Contains([]string{"containerd", "kubelet"}, p.comm()) && p.mentions(s.dir)
-	})
+	return processes(func(p procDir) bool { return slices.Contains(daemonNames, p.comm()) && p.mentions(s.dir) })
 }
 
-// shimsOf are the shims of the slot: they name its socket. (The kernel keeps
-// only 15 bytes of a command's name.)
+// shimsOf are the shims of the slot: they name its socket.
 func shimsOf(s *slot) []int {
 	return processes(func(p procDir) bool { return p.comm() == "containerd-shim" && p.mentions(s.dir) })
 }

@@ -7,6 +7,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -18,14 +19,14 @@ import (
 )
 
 // RegistryHost is how images name the registry. The containerd of each bed is
-// told that this host is its bed's registry on loopback, so that manifests
+// told that this host is its bed's registry, so that manifests
 // need not know the port.
 const RegistryHost = "registry.nodekit.test"
 
-// Registry is an image registry on loopback that counts what is asked of it
+// Registry is an image registry of one bed that counts what is asked of it
 // and fails on demand. Its methods are safe for concurrent use.
 type Registry struct {
-	addr   string // host:port on loopback
+	addr   string // host:port
 	server *http.Server
 	done   chan struct{}
 
@@ -34,9 +35,10 @@ type Registry struct {
 	broken map[string]int // status to answer with, by repository
 }
 
-// newRegistry starts an empty registry on a free port.
-func newRegistry() (*Registry, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+// newRegistry starts an empty registry on a free port of an address of this
+// machine that the bed reaches.
+func newRegistry(ip netip.Addr) (*Registry, error) {
+	listener, err := net.Listen("tcp", netip.AddrPortFrom(ip, 0).String())
 	if err != nil {
 		return nil, err
 	}

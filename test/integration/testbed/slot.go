@@ -103,5 +103,5 @@ func (s *slot) subnet() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 213, byte(s.number), 0}), 24)
 }
 
-// nodeIP is the bridge's own address, which pods reach the node at.
-func (s *slot) nodeIP() netip.Addr { return s.subnet().Addr().Next() }
+// bridgeIP is the bridge's own address, which pods reach the node at.
+func (s *slot) bridgeIP() netip.Addr { return s.subnet().Addr().Next() }

@@ -29,6 +29,7 @@ func sweep(ctx context.Context, s *slot) error {
 		{"end shims", func() error { return endProcesses(ctx, shimsOf(s)) }},
 		{"unmount", func() error { return unmountBelow(s.dir) }},
 		{"remove cgroups", func() error { return removeCgroups(ctx, append(ids, s.name())) }},
+		{"remove the network namespace", func() error { return removeNamespace(ctx, s) }},
 		{"remove the bridge", func() error { return removeBridge(ctx, s.name()) }},
 		{"remove host port rules", func() error { return removeHostPorts(ctx, s.name()) }},
 		{"remove shim sockets", func() error { return removeShimSockets(s, ids) }},

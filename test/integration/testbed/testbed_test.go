@@ -102,7 +102,7 @@ func checkRestartKeepsPod(ctx context.Context, t *testing.T, bed *testbed.Bed, i
 
 func checkNothingLeft(t *testing.T, bed *testbed.Bed) {
 	t.Helper()
-	for _, path := range []string{bed.Dir, "/sys/class/net/" + bed.Bridge, "/sys/fs/cgroup/memory" + bed.CgroupRoot} {
+	for _, path := range []string{bed.Dir, "/sys/class/net/" + bed.Bridge, "/run/netns/" + bed.Bridge, "/sys/fs/cgroup/memory" + bed.CgroupRoot} {
 		if _, err := os.Lstat(path); err == nil {
 			t.Errorf("%s is left over", path)
 		}

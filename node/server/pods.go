@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,30 +15,28 @@ import (
 	"nodekit.dev/node"
 )
 
-// mux is what the socket serves. A vendor's pattern that is malformed or taken
-// makes http.ServeMux panic, which is an error here.
-func (s *Server) mux(routes []Route) (*http.ServeMux, error) {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", ok)
-	mux.HandleFunc("GET /pods", s.pods)
-	mux.HandleFunc("GET /debug/pods", s.debugPods)
-	mux.HandleFunc("GET /debug/pods/{uid}", s.trace)
-	for _, r := range routes {
-		if err := addRoute(mux, r); err != nil {
-			return nil, err
-		}
+// own are the routes that the socket has by itself.
+func (s *Server) own() []Route {
+	return []Route{
+		{Pattern: "GET /healthz", Handler: http.HandlerFunc(ok)},
+		{Pattern: "GET /pods", Handler: http.HandlerFunc(s.pods)},
+		{Pattern: "GET /debug/pods", Handler: http.HandlerFunc(s.debugPods)},
+		{Pattern: "GET /debug/pods/{uid}", Handler: http.HandlerFunc(s.trace)},
 	}
-	return mux, nil
 }
 
-func addRoute(mux *http.ServeMux, r Route) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("server: route %q: %v", r.Pattern, v)
+// withOwn adds the socket's own routes to those given. A path that the API of
+// the node has too is theirs, so that both can share one set of routes; what
+// nodectl asks for is nobody's to replace.
+func withOwn(given, own []Route) []Route {
+	routes := slices.Clone(given)
+	for _, r := range own {
+		taken := slices.ContainsFunc(given, func(g Route) bool { return g.path() == r.path() })
+		if !taken || strings.HasPrefix(r.path(), "/debug/") {
+			routes = append(routes, r)
 		}
-	}()
-	mux.Handle(r.Pattern, r.Handler)
-	return nil
+	}
+	return routes
 }
 
 // pods serves the pods as the stock kubelet does.

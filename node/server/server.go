@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"time"
 
 	"nodekit.dev/internal/tasks"
 	"nodekit.dev/node"
@@ -30,12 +29,6 @@ type Config struct {
 	Socket string
 }
 
-// Route is one more path on the socket.
-type Route struct {
-	Pattern string // as http.ServeMux takes it, such as "GET /debug/parts"
-	Handler http.Handler
-}
-
 // Server serves what one agent shows. Use New.
 type Server struct {
 	cfg   Config
@@ -43,9 +36,6 @@ type Server struct {
 	log   *slog.Logger
 	local http.Handler // what the socket serves
 }
-
-// stopPatience is how long calls under way may take to end.
-const stopPatience = 2 * time.Second
 
 // New checks the configuration and the routes; nothing listens before Run. A
 // log of nil logs nothing.
@@ -65,8 +55,8 @@ func New(cfg Config, agent Agent, log *slog.Logger, routes ...Route) (*Server, e
 		log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{cfg: cfg, agent: agent, log: log}
-	mux, err := s.mux(routes)
-	s.local = mux
+	local, err := newTable(withOwn(routes, s.own()))
+	s.local = local
 	return s, err
 }
 
@@ -85,52 +75,27 @@ func (s *Server) Run(ctx context.Context) error {
 
 func (s *Server) listen(group *tasks.Group) error {
 	if s.cfg.HealthzAddress != "" {
-		var lc net.ListenConfig
-		l, err := lc.Listen(group.Context(), "tcp", s.cfg.HealthzAddress)
+		l, err := listenTCP(group.Context(), s.cfg.HealthzAddress)
 		if err != nil {
-			return fmt.Errorf("server: %w", err)
+			return err
 		}
-		s.serve(group, l, healthz())
+		serve(group, s.log, endpoint{name: "tcp", listener: l, handler: healthz(), level: slog.LevelWarn})
 	}
 	if s.cfg.Socket != "" {
 		l, err := listenSocket(group.Context(), s.cfg.Socket)
 		if err != nil {
 			return fmt.Errorf("server: %w", err)
 		}
-		s.serve(group, l, s.local)
+		serve(group, s.log, endpoint{name: "unix", listener: l, handler: s.local, level: slog.LevelWarn})
 	}
 	return nil
-}
-
-// serve answers on l until the group ends.
-func (s *Server) serve(group *tasks.Group, l net.Listener, handler http.Handler) {
-	network := l.Addr().Network()
-	srv := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second,
-		BaseContext: func(net.Listener) context.Context { return group.Context() },
-		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
-	}
-	group.Go("http-"+network, func(context.Context) error {
-		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("server: %v: %w", l.Addr(), err)
-		}
-		return nil
-	})
-	group.Go("http-stop-"+network, func(ctx context.Context) error {
-		<-ctx.Done()
-		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
-		defer cancel()
-		if srv.Shutdown(undo) == nil {
-			return nil
-		}
-		return srv.Close() // whoever still talks was told by the call's context
-	})
 }
 
 // healthz is all that TCP serves: it needs no credentials and says nothing.
 func healthz() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", ok)
+	mux.HandleFunc("GET /healthz/ping", ok)
 	return mux
 }
 

@@ -305,7 +305,11 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		`HealthzAddress "nowhere"`:                    {cfg: server.Config{HealthzAddress: "nowhere"}},
 		`Socket "relative": must be an absolute path`: {cfg: server.Config{Socket: "relative"}},
-		`route "GET /pods"`:                           {routes: []server.Route{{Pattern: "GET /pods", Handler: handler}}},
+		`route "GET /debug/pods"`:                     {routes: []server.Route{{Pattern: "GET /debug/pods", Handler: handler}}},
+		`route "GET /x": another route`:               {routes: []server.Route{{Pattern: "GET /x", Handler: handler}, {Pattern: "GET /x", Handler: handler}}},
+		`route "/x": has no handler`:                  {routes: []server.Route{{Pattern: "/x"}}},
+		`route "example.org/x"`:                       {routes: []server.Route{{Pattern: "example.org/x", Handler: handler}}},
+		`route "/{a}/x"`:                              {routes: []server.Route{{Pattern: "/b/{c}", Handler: handler}, {Pattern: "/{a}/x", Handler: handler}}},
 		`route "GET"`:                                 {routes: []server.Route{{Pattern: "GET", Handler: handler}}},
 	} {
 		if _, err := server.New(row.cfg, twoPods{}, nil, row.routes...); err == nil || !strings.Contains(err.Error(), want) {

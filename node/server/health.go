@@ -1,0 +1,139 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"nodekit.dev/internal/tasks"
+	"nodekit.dev/node"
+)
+
+// Check is one of the checks that /healthz adds up.
+type Check struct {
+	// Check says what is wrong; nil: nothing. It may block until the request's
+	// context ends, and is called concurrently.
+	Check func(r *http.Request) error
+}
+
+// Healthz are /healthz, which is "ok" where all checks are, and a path for
+// each check. "?verbose" lists the checks and "?exclude=NAME" leaves one out.
+// A check "ping" that only answers comes first. All are on the read-only port.
+func Healthz(checks []node.Ordered[Check], log *slog.Logger) ([]node.Ordered[Route], error) {
+	sorted, err := node.InOrder("health check", checks)
+	if err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	ping := node.Ordered[Check]{Name: "ping", Value: Check{Check: func(*http.Request) error { return nil }}}
+	h := &healthSum{checks: append([]node.Ordered[Check]{ping}, sorted...), log: log}
+	routes := []node.Ordered[Route]{{Name: "healthz", Value: Route{Pattern: "/healthz", Handler: h, ReadOnly: true}}}
+	for _, c := range h.checks {
+		routes = append(routes, node.Ordered[Route]{Name: "healthz-" + c.Name, Value: Route{
+			Pattern: "/healthz/" + c.Name, Handler: one(c.Value), ReadOnly: true,
+		}})
+	}
+	return routes, nil
+}
+
+func one(c Check) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := c.Check(r); err != nil {
+			http.Error(w, fmt.Sprintf("internal server error: %v", err), http.StatusInternalServerError)
+			return
+		}
+		ok(w, r)
+	})
+}
+
+type healthSum struct {
+	checks []node.Ordered[Check]
+	log    *slog.Logger
+}
+
+func (h *healthSum) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var lines strings.Builder
+	var failed []error
+	exclude := r.URL.Query()["exclude"]
+	for _, c := range h.checks {
+		switch err := h.run(r, c, exclude); {
+		case errors.Is(err, errExcluded):
+			fmt.Fprintf(&lines, "[+]%s excluded: ok\n", c.Name)
+		case err != nil:
+			// The reason is for who may ask the check itself, and for the log.
+			fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", c.Name)
+			failed = append(failed, fmt.Errorf("%s: %w", c.Name, err))
+		default:
+			fmt.Fprintf(&lines, "[+]%s ok\n", c.Name)
+		}
+	}
+	for _, name := range exclude {
+		if !slices.ContainsFunc(h.checks, func(c node.Ordered[Check]) bool { return c.Name == name }) {
+			fmt.Fprintf(&lines, "warn: some health checks cannot be excluded: no matches for %q\n", name)
+		}
+	}
+	switch _, verbose := r.URL.Query()["verbose"]; {
+	case len(failed) > 0:
+		h.log.Info("healthz check failed", "err", errors.Join(failed...))
+		http.Error(w, lines.String()+"healthz check failed", http.StatusInternalServerError)
+	case verbose:
+		plain(w, lines.String()+"healthz check passed\n")
+	default:
+		plain(w, "ok")
+	}
+}
+
+var errExcluded = errors.New("excluded")
+
+func (h *healthSum) run(r *http.Request, c node.Ordered[Check], exclude []string) error {
+	if slices.Contains(exclude, c.Name) {
+		return errExcluded
+	}
+	return c.Value.Check(r)
+}
+
+// plain answers with text.
+func plain(w http.ResponseWriter, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_, _ = w.Write([]byte(text)) // the client is gone: nobody to tell
+}
+
+// Responding is a check that calls what may hang, such as a lock that is never
+// given back. It fails when the call takes longer than patience; the next
+// check then waits for the same call. The stock check "syncloop" is of this
+// kind, with five minutes.
+func Responding(what string, patience time.Duration, call func()) Check {
+	var last atomic.Pointer[tasks.Group]
+	return Check{Check: func(r *http.Request) error {
+		group := tasks.New(context.WithoutCancel(r.Context()))
+		if !last.CompareAndSwap(nil, group) {
+			group.Stop()
+			if group = last.Load(); group == nil {
+				return nil // it ended just now
+			}
+		} else {
+			group.Go("health-"+what, func(context.Context) error {
+				defer group.Stop()
+				defer last.Store(nil)
+				call()
+				return nil
+			})
+		}
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		select {
+		case <-group.Context().Done():
+			return nil
+		case <-timer.C:
+			return fmt.Errorf("%s took longer than %v", what, patience)
+		case <-r.Context().Done():
+			return fmt.Errorf("%s: %w", what, r.Context().Err())
+		}
+	}}
+}

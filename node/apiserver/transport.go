@@ -1,14 +1,11 @@
 package apiserver
 
 import (
-	"crypto/tls"
 	"fmt"
 	"net/http"
 	"sync"
-	"time"
 
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/transport"
+	"nodekit.dev/internal/kubeclient"
 )
 
 // connections is one set of connections with what logs in on them. It is built
@@ -18,9 +15,8 @@ type connections struct {
 	cfg    Config
 	dialer *dialer
 
-	mu    sync.Mutex
-	http  *http.Transport
-	ready http.RoundTripper
+	mu   sync.Mutex
+	conn *kubeclient.Conn // nil: not built yet
 }
 
 func newConnections(cfg Config) *connections {
@@ -36,83 +32,38 @@ func (c *connections) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, fmt.Errorf("no client certificate for the API server yet: %w", req.Context().Err())
 		}
 	}
-	ready, err := c.built()
+	conn, err := c.built()
 	if err != nil {
 		return nil, err
 	}
-	return ready.RoundTrip(req)
+	return conn.RoundTrip(req)
 }
 
-func (c *connections) built() (http.RoundTripper, error) {
+func (c *connections) built() (*kubeclient.Conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ready != nil {
-		return c.ready, nil
+	if c.conn != nil {
+		return c.conn, nil
 	}
-	conf, err := c.transportConfig()
-	if err != nil {
-		return nil, fmt.Errorf("credentials for the API server: check what the kubeconfig names: %w", err)
-	}
-	tlsConfig, err := transport.TLSConfigFor(conf)
-	if err != nil {
-		return nil, fmt.Errorf("TLS to the API server: check the files that the kubeconfig names: %w", err)
-	}
-	if tlsConfig == nil {
-		tlsConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	opts := kubeclient.Options{
+		Dial: c.dialer.DialContext, UserAgent: c.cfg.UserAgent,
+		HTTP1: c.cfg.HTTP2.Disabled, ReadIdle: c.cfg.HTTP2.ReadIdle, PingTimeout: c.cfg.HTTP2.PingTimeout,
 	}
 	if c.cfg.Credentials != nil {
-		tlsConfig.GetClientCertificate = c.cfg.Credentials.Client
+		opts.Certificate = c.cfg.Credentials.Client
 	}
-	httpTransport := newHTTPTransport(c.cfg.HTTP2, conf, tlsConfig)
-	// The wrappers log in with tokens and passwords and name the user agent.
-	ready, err := transport.HTTPWrappersForConfig(conf, httpTransport)
-	if err != nil {
-		return nil, fmt.Errorf("credentials for the API server: check what the kubeconfig names: %w", err)
-	}
-	c.http, c.ready = httpTransport, ready
-	return ready, nil
-}
-
-// transportConfig is what REST asks for, with our dialer below an exec
-// plugin's, and without REST's own credentials where others replace them.
-func (c *connections) transportConfig() (*transport.Config, error) {
-	config := rest.CopyConfig(c.cfg.REST)
-	if c.cfg.Credentials != nil {
-		config = rest.AnonymousClientConfig(config)
-	}
-	config.UserAgent = c.cfg.UserAgent
-	config.Dial = c.dialer.DialContext
-	return config.TransportConfig()
-}
-
-func newHTTPTransport(h HTTP2, conf *transport.Config, tlsConfig *tls.Config) *http.Transport {
-	proxy := conf.Proxy
-	if proxy == nil {
-		proxy = http.ProxyFromEnvironment
-	}
-	var protocols http.Protocols
-	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(!h.Disabled)
-	return &http.Transport{
-		Proxy:               proxy,
-		DialContext:         conf.DialHolder.Dial,
-		TLSClientConfig:     tlsConfig,
-		TLSHandshakeTimeout: 10 * time.Second,
-		DisableCompression:  conf.DisableCompression,
-		MaxIdleConnsPerHost: 25,
-		IdleConnTimeout:     90 * time.Second,
-		Protocols:           &protocols,
-		HTTP2:               &http.HTTP2Config{SendPingTimeout: h.ReadIdle, PingTimeout: h.PingTimeout},
-	}
+	conn, err := kubeclient.Connect(c.cfg.REST, opts)
+	c.conn = conn
+	return conn, err
 }
 
 // closeIdle closes connections that no request is on.
 func (c *connections) closeIdle() {
 	c.mu.Lock()
-	httpTransport := c.http
+	conn := c.conn
 	c.mu.Unlock()
-	if httpTransport != nil {
-		httpTransport.CloseIdleConnections()
+	if conn != nil {
+		conn.CloseIdle()
 	}
 }
 

@@ -1,4 +1,4 @@
-package apiserver
+package kubeclient
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ users:
   user: {USER}
 `
 
-func TestLoadKubeconfig(t *testing.T) {
+func TestLoad(t *testing.T) {
 	withUser := func(user string) string { return strings.Replace(good, "{USER}", user, 1) }
 	for name, c := range map[string]struct {
 		text string
@@ -50,7 +50,7 @@ func TestLoadKubeconfig(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			config, err := LoadKubeconfig(path)
+			config, err := Load(path)
 			if c.want != "" {
 				if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
 					t.Fatalf("error %v, want one about %q that names %s", err, c.want, path)

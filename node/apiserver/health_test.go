@@ -274,4 +274,3 @@ func TestBlackHoleWithoutHTTP2(t *testing.T) {
 	client.HeartbeatFailed()
 	ended(watching)
 }
-

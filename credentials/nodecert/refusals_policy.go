@@ -1,0 +1,36 @@
+package nodecert
+
+import (
+	"net/http"
+	"time"
+)
+
+// refusals notes for how long the API server has refused the client
+// certificate. A single 401 says little: an API server that starts, or a proxy
+// before it, may give one.
+type refusals struct {
+	since time.Time // the first of the refusals in a row; zero: none
+	told  bool      // they have lasted long enough
+}
+
+// refusedFor is how long refusals must last until they count.
+const refusedFor = time.Minute
+
+// after returns what is known with one more answer.
+func (r refusals) after(status int, now time.Time) refusals {
+	switch {
+	case status != http.StatusUnauthorized:
+		if status == 0 || status >= http.StatusInternalServerError {
+			return r // says nothing about the certificate
+		}
+		return refusals{}
+	case r.since.IsZero():
+		r.since = now
+	}
+	r.told = r.due(now)
+	return r
+}
+
+func (r refusals) due(now time.Time) bool {
+	return !r.since.IsZero() && now.Sub(r.since) >= refusedFor
+}

@@ -82,9 +82,9 @@ func (h *healthSum) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.log.Info("healthz check failed", "err", errors.Join(failed...))
 		http.Error(w, lines.String()+"healthz check failed", http.StatusInternalServerError)
 	case verbose:
-		plain(w, lines.String()+"healthz check passed\n")
+		WriteText(w, lines.String()+"healthz check passed\n")
 	default:
-		plain(w, "ok")
+		WriteText(w, "ok")
 	}
 }
 
@@ -95,13 +95,6 @@ func (h *healthSum) run(r *http.Request, c node.Ordered[Check], exclude []string
 		return errExcluded
 	}
 	return c.Value.Check(r)
-}
-
-// plain answers with text.
-func plain(w http.ResponseWriter, text string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write([]byte(text)) // the client is gone: nobody to tell
 }
 
 // Responding is a check that calls what may hang, such as a lock that is never

@@ -130,8 +130,10 @@ func (s *Server) trace(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Server) sorted() []node.PodView {
-	views := s.agent.Pods()
+func (s *Server) sorted() []node.PodView { return Sorted(s.agent.Pods()) }
+
+// Sorted puts pods in the order of their names.
+func Sorted(views []node.PodView) []node.PodView {
 	slices.SortFunc(views, func(a, b node.PodView) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
@@ -150,3 +152,10 @@ func WriteJSON(w http.ResponseWriter, v any) {
 }
 
 func readiness(ready, of int) string { return fmt.Sprintf("%d/%d", ready, of) }
+
+// WriteText answers with text.
+func WriteText(w http.ResponseWriter, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_, _ = w.Write([]byte(text)) // the client is gone: nobody to tell
+}

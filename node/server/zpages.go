@@ -121,7 +121,7 @@ func (z zpage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if form == "text/plain" {
-		plain(w, z.text())
+		WriteText(w, z.text())
 		return
 	}
 	if version == "v1alpha1" {

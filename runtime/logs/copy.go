@@ -57,6 +57,9 @@ type Request struct {
 	// Ended is closed when the container has ended, which ends a following
 	// Copy after it read what is left; nil: only ctx does.
 	Ended <-chan struct{}
+	// Opened is called once the log is open, before its first line; nil: nobody
+	// wants to know.
+	Opened func()
 	// Log is told about entries that can not be read; nil: nobody.
 	Log *slog.Logger
 }
@@ -87,6 +90,9 @@ func Copy(ctx context.Context, req Request) (err error) {
 	defer func() { err = errors.Join(err, c.src.close()) }()
 	if err := c.seekTail(); err != nil {
 		return fmt.Errorf("read log %s: %w", req.Path, err)
+	}
+	if req.Opened != nil {
+		req.Opened()
 	}
 	err = c.run(ctx)
 	if errors.Is(err, errLimit) {

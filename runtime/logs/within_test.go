@@ -58,7 +58,14 @@ func TestCopyStaysWithin(t *testing.T) {
 		"../shadow":           beneath.ErrEscapes,
 	} {
 		var out bytes.Buffer
-		err := Copy(t.Context(), Request{Path: filepath.Join(pods, path), Within: pods, Stdout: &out})
+		opened := false
+		err := Copy(t.Context(), Request{
+			Path: filepath.Join(pods, path), Within: pods, Stdout: &out,
+			Opened: func() { opened = out.Len() == 0 },
+		})
+		if opened != (want == nil) {
+			t.Errorf("%s: opened %v, with %v", path, opened, err)
+		}
 		if !errors.Is(err, want) || out.String() != map[bool]string{true: "mine\n"}[want == nil] {
 			t.Errorf("%s: %v, %q, want %v", path, err, out.String(), want)
 		}

@@ -307,7 +307,7 @@ func (d *dispatcher) wantFor(source string, pod *corev1.Pod) lifecycle.Want {
 		UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name,
 		Pod: pod, Static: isStatic(source, pod), Rules: d.rules,
 	}
-	if pod.Status.Phase != "" {
+	if pod.Status.Phase != "" && !want.Static { // what the API server has of a static pod, its mirror tells
 		want.Prior = &pod.Status
 	}
 	if pod.DeletionTimestamp != nil { // counted from when the node hears of it, whatever the clocks say

@@ -78,6 +78,35 @@ func (n *Node) Poke(uid string) bool {
 	return actor != nil
 }
 
+// Exists says whether anything of the pod of that UID may be on the node:
+// also of one that no source has named yet, that is going, or that waits.
+func (n *Node) Exists(uid string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	rec := n.table.byUID[uid]
+	if rec == nil {
+		return false
+	}
+	view := rec.view.Load()
+	return view == nil || view.Phase != lifecycle.Finished
+}
+
+// Remind tells a static pod what the API server has of it, which its source
+// does not know: what an agent before this one told of it, and the conditions
+// that others set. It is kept until the next call; false: no such pod.
+func (n *Node) Remind(uid string, told *corev1.PodStatus) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	rec := n.table.byUID[uid]
+	if rec == nil || rec.actor == nil || !rec.want.Static {
+		return false
+	}
+	want := rec.want
+	want.Prior = told
+	n.rewish(rec, want)
+	return true
+}
+
 // StopPod ends a pod whose source still wants it: for eviction, shutdown and
 // preemption. A stop is for good; false: no such pod.
 func (n *Node) StopPod(uid string, stop lifecycle.Stop) bool {

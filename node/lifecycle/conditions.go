@@ -15,14 +15,22 @@ const (
 	condCompleted      = "PodCompleted"
 	condFailed         = "PodFailed"
 	condGates          = "ReadinessGatesNotReady"
-	condExited         = "ContainerExited"
+	condNoSandbox      = "PodSandboxNotReady"
+	condRestartingAll  = "RestartAllContainersStarted"
+	messageRestarting  = "container exited with restart policy rule"
 )
 
 // ourConditions are those that the agent sets; all others belong to others and
 // are handed through.
 var ourConditions = [...]corev1.PodConditionType{
 	corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady,
-	corev1.PodScheduled, corev1.AllContainersRestarting, corev1.DisruptionTarget,
+	corev1.PodScheduled, corev1.AllContainersRestarting, corev1.DisruptionTarget, ConditionAdmitted,
+}
+
+// OwnsCondition says that the agent alone sets conditions of this type. All
+// others are set by others, DisruptionTarget by others too.
+func OwnsCondition(kind corev1.PodConditionType) bool {
+	return kind != corev1.DisruptionTarget && slices.Contains(ourConditions[:], kind)
 }
 
 // verdict is a condition without its type and times.
@@ -37,15 +45,36 @@ func (d *decision) addConditions(s *corev1.PodStatus) {
 	}
 	if !d.neverAdmitted() {
 		containersReady := d.containersReady(s)
-		d.setCondition(s, corev1.PodReadyToStartContainers, verdict{met: d.sandbox != nil})
+		d.setCondition(s, corev1.PodReadyToStartContainers, d.readyToStart())
 		d.setCondition(s, corev1.PodInitialized, d.podInitialized(s))
 		d.setCondition(s, corev1.PodReady, d.podReady(containersReady))
 		d.setCondition(s, corev1.ContainersReady, containersReady)
 	}
 	d.setCondition(s, corev1.PodScheduled, verdict{met: true})
+	d.addAdmitted(s)
 	d.addRestarting(s)
 	d.addDisruption(s)
 	s.Conditions = append(s.Conditions, d.foreignConditions()...)
+}
+
+// readyToStart says whether the pod has the sandbox that its containers need.
+func (d *decision) readyToStart() verdict {
+	if d.sandbox != nil {
+		return verdict{met: true}
+	}
+	v := verdict{reason: condNoSandbox}
+	newest, found := d.in.Seen.Runtime.NewestSandbox()
+	switch {
+	case !found:
+		v.message = "no pod sandbox exists"
+	case !newest.Ready:
+		v.message = "pod sandbox is not ready"
+	case newest.HostNetwork != d.pod.Spec.HostNetwork:
+		v.message = "network namespace mode changed and sandbox needs to be recreated"
+	default:
+		v.message = "pod sandbox has no IP address"
+	}
+	return v
 }
 
 // setCondition adds a condition; its time is when its status last changed.
@@ -92,12 +121,8 @@ func (d *decision) foreignConditions() []corev1.PodCondition {
 }
 
 func (d *decision) containersReady(s *corev1.PodStatus) verdict {
-	switch s.Phase {
-	case corev1.PodSucceeded:
-		return verdict{reason: condCompleted}
-	case corev1.PodFailed:
-		return verdict{reason: condFailed}
-	case corev1.PodPending, corev1.PodRunning, corev1.PodUnknown:
+	if reason := reasonOfEnd(s.Phase); reason != "" {
+		return verdict{reason: reason}
 	}
 	var unready []string
 	for _, c := range d.withRole(sidecarRole, mainRole) {
@@ -167,21 +192,43 @@ func (d *decision) anyMainRan() bool {
 
 // addRestarting tells of a restart of all containers until each of them runs
 // anew, so that an agent without memory does not take their old ends for the
-// end, and once told, that it is over.
+// end. A pod that may restart so always has the condition.
 func (d *decision) addRestarting(s *corev1.PodStatus) {
 	old := d.oldCondition(corev1.AllContainersRestarting)
 	switch {
 	case d.restartAll != nil:
 		d.setCondition(s, corev1.AllContainersRestarting, verdict{
-			met: true, reason: condExited,
-			message: fmt.Sprintf("Container %s exited with code %d, restarting all containers",
-				d.restartAll.name, d.restartAll.runs[0].ExitCode),
+			met: true, reason: condRestartingAll, message: messageRestarting,
 		})
 	case old != nil && old.Status == corev1.ConditionTrue && d.anyAnew():
 		d.setCondition(s, corev1.AllContainersRestarting, verdict{met: true, reason: old.Reason, message: old.Message})
-	case old != nil:
-		d.setCondition(s, corev1.AllContainersRestarting, verdict{})
+	case old != nil || d.mayRestartAll():
+		d.setCondition(s, corev1.AllContainersRestarting, verdict{reason: reasonOfEnd(s.Phase)})
 	}
+}
+
+// mayRestartAll says that a rule of a container asks to restart all of them.
+func (d *decision) mayRestartAll() bool {
+	if !d.in.Want.Rules.RestartAllContainers {
+		return false
+	}
+	return slices.ContainsFunc(d.withRole(initRole, sidecarRole, mainRole), func(c *container) bool {
+		return slices.ContainsFunc(c.spec.RestartPolicyRules, func(r corev1.ContainerRestartRule) bool {
+			return r.Action == corev1.ContainerRestartRuleActionRestartAllContainers
+		})
+	})
+}
+
+// reasonOfEnd is why nothing is ready in a pod that has ended.
+func reasonOfEnd(phase corev1.PodPhase) string {
+	switch phase {
+	case corev1.PodSucceeded:
+		return condCompleted
+	case corev1.PodFailed:
+		return condFailed
+	case corev1.PodPending, corev1.PodRunning, corev1.PodUnknown:
+	}
+	return ""
 }
 
 // addDisruption tells that the node ended the pod, once the pod has ended.

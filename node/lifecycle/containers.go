@@ -70,11 +70,7 @@ func (d *decision) startDue(c *container) bool {
 		if f.Fatal {
 			return false
 		}
-		retry := f.RetryAt
-		if retry.IsZero() {
-			retry = f.At.Add(minRetry)
-		}
-		if retry.After(due) {
+		if retry := d.retryAt(f.Failure); retry.After(due) {
 			due = retry
 		}
 	}

@@ -76,6 +76,8 @@ func (d *decision) addRun(c *container, st *corev1.ContainerStatus) {
 		return
 	}
 	st.ContainerID = containerID(d.in.Want.Rules, c.mem.Run.ID)
+	st.Resources = c.spec.Resources.DeepCopy()
+	st.AllocatedResources = c.spec.Resources.DeepCopy().Requests
 	for _, r := range c.runs {
 		if r.ID == c.mem.Run.ID {
 			st.ImageID = r.ImageID
@@ -83,12 +85,21 @@ func (d *decision) addRun(c *container, st *corev1.ContainerStatus) {
 				st.Image = r.Image
 			}
 			st.User = apiUser(r.User)
+			st.StopSignal = d.stopSignal(r)
 			return
 		}
 	}
 	if old, found := d.oldContainerStatus(c); found && old.ContainerID == st.ContainerID {
-		st.Image, st.ImageID, st.User = old.Image, old.ImageID, old.User
+		st.Image, st.ImageID, st.User, st.StopSignal = old.Image, old.ImageID, old.User, old.StopSignal
 	}
+}
+
+func (d *decision) stopSignal(r runtime.Container) *corev1.Signal {
+	if !d.in.Want.Rules.StopSignals || r.StopSignal == "" {
+		return nil
+	}
+	signal := corev1.Signal(r.StopSignal)
+	return &signal
 }
 
 func apiUser(u *runtime.ContainerUser) *corev1.ContainerUser {

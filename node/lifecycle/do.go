@@ -52,10 +52,8 @@ func (d *decision) retryDue(a Action) bool {
 	switch {
 	case failed && f.Fatal && !a.mustHappen():
 		return false
-	case failed && !f.RetryAt.IsZero():
-		due = f.RetryAt
 	case failed:
-		due = f.At.Add(minRetry)
+		due = d.retryAt(f)
 	case known:
 		due = asked.At.Add(minRetry) // it ended well and changed nothing
 	}

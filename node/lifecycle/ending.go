@@ -12,6 +12,7 @@ import (
 // The stock kubelet's words for a pod that ran out of time.
 const (
 	reasonDeadline  = "DeadlineExceeded"
+	messageRejected = "Pod was rejected: " // in front of the admitter's
 	messageDeadline = "Pod was active on the node longer than the specified deadline"
 )
 
@@ -104,7 +105,7 @@ func (d *decision) ownReasonToStop() *Stop {
 		if d.leftRunning() {
 			return nil
 		}
-		stop.Reason, stop.StatusReason, stop.Message = StopRejected, admission.Reason, admission.Message
+		stop.Reason, stop.StatusReason, stop.Message = StopRejected, admission.Reason, messageRejected+admission.Message
 	case d.deadlineOver():
 		stop.Reason, stop.StatusReason, stop.Message = StopDeadline, reasonDeadline, messageDeadline
 		d.tell("Deadline", Event{Type: EventNormal, Reason: reasonDeadline, Message: messageDeadline})
@@ -118,7 +119,8 @@ func (d *decision) ownReasonToStop() *Stop {
 // it, before this agent, found nothing wrong with it. What runs is left alone,
 // nothing of it is started again, and when the last of it ends the pod fails.
 func (d *decision) leftRunning() bool {
-	return d.mem.Phase == Queued && d.in.Seen.Admission.Verdict == VerdictReject && d.anyActive()
+	admission := d.in.Seen.Admission
+	return d.mem.Phase == Queued && admission.Verdict == VerdictReject && !admission.StopsRunning && d.anyActive()
 }
 
 // podGrace is the grace of the spec.

@@ -33,6 +33,8 @@ func (d *decision) tellFailures() {
 			if f.Kind != StartContainer {
 				reason, message = "FailedKillPod", "error killing container: "+f.Message
 			}
+		case key == KeySandbox && f.Kind == RunSandbox:
+			reason, message = f.Reason, "Failed to create pod sandbox: "+f.Message
 		case key == KeySandbox, key == KeyCgroup, key == KeyHooks:
 			reason = f.Reason
 		default:

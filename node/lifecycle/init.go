@@ -89,8 +89,7 @@ func (d *decision) started(c *container) bool {
 	}
 	// Once started, always started: what the prober says of a container after
 	// a restart of the agent is not news.
-	if old, found := d.oldContainerStatus(c); found && old.ContainerID == containerID(d.in.Want.Rules, r.ID) &&
-		old.Started != nil && *old.Started {
+	if d.wasTold(c, r.ID, func(st *corev1.ContainerStatus) bool { return st.Started != nil && *st.Started }) {
 		return true
 	}
 	p, found := d.in.Seen.Probes[c.name]
@@ -109,8 +108,25 @@ func (d *decision) ready(c *container) bool {
 	if p, found := d.in.Seen.Probes[c.name]; found && p.ContainerID == r.ID && p.Ready != nil {
 		return *p.Ready
 	}
-	old, found := d.oldContainerStatus(c)
-	return found && old.ContainerID == containerID(d.in.Want.Rules, r.ID) && old.Ready
+	return d.wasTold(c, r.ID, func(st *corev1.ContainerStatus) bool { return st.Ready })
+}
+
+// wasTold says that this run was told to be so before: by this agent, or, as far
+// as the rules allow, by the one before, whose word may come late.
+func (d *decision) wasTold(c *container, id string, so func(*corev1.ContainerStatus) bool) bool {
+	statuses := []*corev1.PodStatus{d.in.Mem.Status, d.in.Want.Prior}
+	if d.in.Want.Rules.ProbesAfterRestart {
+		statuses = statuses[:1]
+	}
+	for _, status := range statuses {
+		if status == nil {
+			continue
+		}
+		if st, found := statusOf(status, c.name); found && nameRun(st.ContainerID) == id && so(&st) {
+			return true
+		}
+	}
+	return false
 }
 
 func statusOf(status *corev1.PodStatus, name string) (corev1.ContainerStatus, bool) {

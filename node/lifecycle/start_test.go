@@ -74,7 +74,7 @@ func TestAdmission(t *testing.T) {
 	})
 	t.Run("rejected", func(t *testing.T) {
 		w := newWorld(t, newPod(corev1.RestartPolicyAlways, mainC("a")))
-		w.seen.Admission = Admission{Verdict: VerdictReject, Reason: "OutOfcpu", Message: "Pod was rejected: no CPU"}
+		w.seen.Admission = Admission{Verdict: VerdictReject, Reason: "OutOfcpu", Message: "no CPU"}
 		w.settle()
 		w.expect("RemoveCgroup")
 		w.expectPhase(Cleaning, corev1.PodFailed)
@@ -110,7 +110,7 @@ func TestAdmission(t *testing.T) {
 		w.exit("b-0", 0)
 		w.settle()
 		w.expectPhase(Cleaning, corev1.PodFailed)
-		if s := w.plan.Status; s.Reason != "UnsupportedField" || s.Message != "m" {
+		if s := w.plan.Status; s.Reason != "UnsupportedField" || s.Message != "Pod was rejected: m" {
 			t.Fatalf("status %+v", s)
 		}
 	})

@@ -16,6 +16,7 @@ func (d *decision) report() {
 		s.ObservedGeneration = d.pod.Generation
 		s.QOSClass = resources.QOSClass(d.pod)
 		s.NominatedNodeName = d.pod.Status.NominatedNodeName
+		s.Resources, s.AllocatedResources = podResources(d.pod)
 	}
 	d.addAddresses(&s)
 	if !d.neverAdmitted() {
@@ -32,13 +33,33 @@ func (d *decision) report() {
 	d.plan.Status = *s.DeepCopy()
 }
 
+// podResources are what the pod has in total, and what it was given for it.
+func podResources(pod *corev1.Pod) (*corev1.ResourceRequirements, corev1.ResourceList) {
+	total := corev1.ResourceRequirements{}
+	if pod.Spec.Resources != nil {
+		total = *pod.Spec.Resources.DeepCopy()
+	}
+	total.Requests, total.Limits = some(resources.PodRequests(pod)), some(resources.PodLimitTotals(pod))
+	return &total, some(resources.PodRequests(pod))
+}
+
+// some is nil for an empty list, which the API does not tell from none.
+func some(list corev1.ResourceList) corev1.ResourceList {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
 // final says that no container runs and none will.
 func (d *decision) final() bool { return d.mem.Phase >= Cleaning }
 
-// neverAdmitted says that the pod was rejected before anything of it ran: the
-// stock kubelet tells nothing of its containers then.
+// neverAdmitted says that the pod was rejected before anything of it ran, by
+// this agent or one before it: the stock kubelet tells nothing of its
+// containers then.
 func (d *decision) neverAdmitted() bool {
-	if d.mem.Ending == nil || d.in.Seen.Admission.Verdict != VerdictReject {
+	rejectedBefore := d.endedBefore() && len(d.in.Want.Prior.ContainerStatuses)+len(d.in.Want.Prior.InitContainerStatuses) == 0
+	if d.mem.Ending == nil || (d.in.Seen.Admission.Verdict != VerdictReject && !rejectedBefore) {
 		return false
 	}
 	for _, c := range d.containers {
@@ -118,7 +139,7 @@ func (d *decision) addAddresses(s *corev1.PodStatus) {
 	if len(hostIPs) > 0 {
 		s.HostIP = hostIPs[0]
 	}
-	for _, ip := range podIPs(d.sandboxIPs(), hostIPs, d.pod != nil && d.pod.Spec.HostNetwork && d.mem.Phase > Queued) {
+	for _, ip := range PodIPs(d.sandboxIPs(), hostIPs, d.pod != nil && d.pod.Spec.HostNetwork && d.mem.Phase > Queued) {
 		s.PodIPs = append(s.PodIPs, corev1.PodIP{IP: ip})
 	}
 	if old := d.oldStatus(); len(s.PodIPs) == 0 && old != nil {
@@ -138,11 +159,12 @@ func (d *decision) sandboxIPs() []string {
 	return nil
 }
 
-// podIPs are the addresses of a pod: what the runtime says, one per family,
+// PodIPs are the addresses of a pod, as its status and its containers'
+// environment tell them: what the runtime says, one per family,
 // the node's primary family first. A host-network pod for which the runtime
 // says nothing has the node's; to a single address of its own the node's
 // second one is added, if that is of the other family.
-func podIPs(fromRuntime, hostIPs []string, hostNetwork bool) []string {
+func PodIPs(fromRuntime, hostIPs []string, hostNetwork bool) []string {
 	ips := onePerFamily(fromRuntime, hostIPs)
 	if !hostNetwork {
 		return ips

@@ -106,7 +106,11 @@ func TestFailedStepsWaitAndTell(t *testing.T) {
 			}
 			w.settle()
 			w.expectPhase(Preparing, corev1.PodPending)
-			if !w.plan.Wake.Equal(w.now.Add(3*time.Second)) || !slices.Contains(w.event, reason+": no luck") {
+			told := "no luck"
+			if kind == RunSandbox {
+				told = "Failed to create pod sandbox: no luck"
+			}
+			if !w.plan.Wake.Equal(w.now.Add(3*time.Second)) || !slices.Contains(w.event, reason+": "+told) {
 				t.Fatalf("wake %s, events %q", w.plan.Wake, w.event)
 			}
 			w.after(3 * time.Second)
@@ -250,7 +254,7 @@ func TestPodIPs(t *testing.T) {
 		"host, node has none":         {nil, nil, true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := podIPs(tc.fromRuntime, tc.host, tc.hostNetwork); !slices.Equal(got, tc.want) {
+			if got := PodIPs(tc.fromRuntime, tc.host, tc.hostNetwork); !slices.Equal(got, tc.want) {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})

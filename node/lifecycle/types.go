@@ -104,7 +104,8 @@ type Want struct {
 	Held bool
 	// Stop is sticky; see Merge.
 	Stop *Stop
-	// Prior is the last status the API server has, for a restart without flap.
+	// Prior is the last status the API server has, for a restart without flap;
+	// of a static pod, that of its mirror, which may become known later.
 	Prior *corev1.PodStatus
 	Rules Rules
 }
@@ -136,6 +137,14 @@ type Rules struct {
 	// action of that name.
 	RestartRules         bool
 	RestartAllContainers bool
+	// StopSignals (gate ContainerStopSignals, Alpha) tells the signals that end
+	// containers in their statuses.
+	StopSignals bool
+	// ProbesAfterRestart (gate ChangeContainerStatusOnKubeletRestart, deprecated,
+	// off) lets only the prober say that a container is started and ready, also
+	// after a restart of the agent. Off: what the API server was told holds
+	// until the prober has spoken.
+	ProbesAfterRestart bool
 }
 
 // DefaultRules are the stock kubelet's.
@@ -189,6 +198,9 @@ type Seen struct {
 	Probes map[string]Probe
 	// Hooks holds the outcome of postStart hooks, by container ID.
 	PostStart map[string]PostStart
+	// NewsAt is when something outside the pod that it may wait for last changed,
+	// such as a ConfigMap that it names.
+	NewsAt time.Time
 	// Failed holds the last failure of each key since its last success.
 	Failed map[Key]Failure
 }
@@ -210,6 +222,9 @@ type Admission struct {
 	Reason  string
 	Message string
 	RetryAt time.Time
+	// StopsRunning makes a Reject stop a pod that runs already, which is left
+	// alone otherwise: for what would have it evicted, such as a NoExecute taint.
+	StopsRunning bool `json:",omitempty"`
 }
 
 // Image is a pulled image.
@@ -250,6 +265,8 @@ type Failure struct {
 	Reason  string
 	Message string
 	At      time.Time
+	// Began is when the action that failed was started.
+	Began time.Time
 	// RetryAt is when the action may be tried again.
 	RetryAt time.Time
 	// Count is how many times in a row it failed.

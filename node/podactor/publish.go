@@ -17,9 +17,9 @@ func (r *run) publish(plan lifecycle.Plan) (changed bool) {
 	update := StatusUpdate{
 		UID: r.want.UID, Namespace: r.want.Namespace, Name: r.want.Name,
 		Pod: r.want.Pod, Static: r.want.Static,
-		Phase: plan.Mem.Phase, Status: plan.Status,
+		Phase: plan.Mem.Phase, Status: plan.Status, Informed: r.want.Prior != nil,
 	}
-	if last := r.published; last != nil && last.Phase == update.Phase && last.Pod == update.Pod &&
+	if last := r.published; last != nil && last.Phase == update.Phase && last.Pod == update.Pod && last.Informed == update.Informed &&
 		reflect.DeepEqual(last.Status, update.Status) {
 		return false
 	}

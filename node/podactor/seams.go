@@ -258,6 +258,9 @@ type StatusUpdate struct {
 	Static    bool
 	Phase     lifecycle.Phase
 	Status    corev1.PodStatus
+	// Informed says that the status was decided with knowledge of what the API
+	// server has of the pod (lifecycle.Want.Prior).
+	Informed bool
 }
 
 // EventSink takes events for users. It must not block.

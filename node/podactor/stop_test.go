@@ -326,7 +326,7 @@ func TestRejectedPodFails(t *testing.T) {
 			})}
 		})
 		s.after(time.Minute)
-		if last := s.Last("u1").Status; last.Phase != corev1.PodFailed || last.Reason != "OutOfcpu" || last.Message != "too big" {
+		if last := s.Last("u1").Status; last.Phase != corev1.PodFailed || last.Reason != "OutOfcpu" || last.Message != "Pod was rejected: too big" {
 			t.Errorf("status %+v", last)
 		}
 		if n := s.Calls(runtimetest.MethodRunSandbox); n != 0 {

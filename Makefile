@@ -51,12 +51,14 @@ check: lint policy ## what needs no test run: format, vet, lint, modules, policy
 	$(GO) mod verify
 	$(GO) mod tidy -diff
 	cd test/integration && $(GO) mod tidy -diff
+	cd test/cluster && $(GO) mod tidy -diff
 
 .PHONY: lint
 lint: $(GOLANGCI) ## run go vet and the linters of .golangci.yml on all modules
 	$(GO) vet -tags $(GO_TAGS) ./...
 	$(GOLANGCI) run ./...
 	cd test/integration && $(GO) vet ./... && $(GOLANGCI) run ./...
+	cd test/cluster && $(GO) vet ./... && $(GOLANGCI) run ./...
 
 .PHONY: policy
 policy: ## hold the floors, the import budgets, package docs and examples
@@ -98,8 +100,8 @@ soak: ## run the long tests: all rounds, both runtimes, repeats, race (root, hou
 	exec test/soak.sh
 
 .PHONY: cluster
-cluster: ## run the tests against a real API server
-	@echo "nothing to run yet: the cluster issue brings it (a real etcd, API server, scheduler and controllers on loopback, in test/cluster)"
+cluster: ## run the tests against a real control plane (root; the first time builds it, ten minutes)
+	cd test/cluster && $(GO) run ./cmd/install && $(GO) test -count=1 -p=1 -timeout=40m ./...
 
 .PHONY: vm
 vm: ## run the tests that need systemd, cgroup v2 and NUMA, in a virtual machine

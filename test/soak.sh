@@ -27,6 +27,8 @@ units() { go list "$tags" ./... | grep -vE '/(test|examples|internal/policy)(/|$
 
 integration() { (cd test/integration && NODEKIT_SOAK=1 NODEKIT_REQUIRE_ALL=1 go test -count=1 -p=1 -timeout=0 -v ./...); }
 
+cluster() { (cd test/cluster && export NODEKIT_SOAK=1 NODEKIT_REQUIRE_ALL=1 && go run ./cmd/install && go test -count=1 -p=1 -timeout=0 -v ./...); }
+
 changed=$(git status --porcelain --untracked-files=no | wc -l)
 {
   echo "# The last make soak, on $(date -u +%Y-%m-%d) at commit $(git rev-parse --short=12 HEAD), $changed files changed since"
@@ -36,6 +38,7 @@ changed=$(git status --porcelain --untracked-files=no | wc -l)
 step "unit, race, $repeat times" env NODEKIT_REQUIRE_ALL=1 go test -race "$tags" -count="$repeat" -timeout=0 $(units)
 step "simulation, $seeds seeds" env NODEKIT_SIM_SEEDS="$seeds" go test -count=1 -timeout=0 ./test/sim/...
 step "real containerds, every round" integration
+step "real control plane, every round" cluster
 cp "$result" docs/soak.txt
 echo "details in $log; docs/soak.txt is written, commit it"
 exit $failed

@@ -180,10 +180,10 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "%[1]s-reader
 			// RBAC of the API server takes a moment to see new bindings.
 			e.eventually(t, 20*time.Second, func() error {
 				status, body, err := e.ask(t, client, http.MethodGet, route)
-				if err != nil || status != http.StatusOK {
-					return fmt.Errorf("with nodes/%s, %s: %d %v: %.200q", sub, route, status, err, body)
+				if err == nil && status != http.StatusOK {
+					err = fmt.Errorf("with nodes/%s, %s: %d: %.200q", sub, route, status, body)
 				}
-				return nil
+				return err
 			})
 		}
 		for other, closed := range rights {

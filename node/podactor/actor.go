@@ -89,6 +89,14 @@ func (a *Actor) Probe(container string, probe lifecycle.Probe) {
 // NetworkReady brings the runtime's word on its network.
 func (a *Actor) NetworkReady(ready bool) { a.inbox.put(func(n *news) { n.network = &ready }) }
 
+// News says that something outside the pod has changed that it may wait for: an
+// object that it names, or room for it on the node. What failed for the lack of
+// it is tried again soon, and an admission that said later is asked for again.
+func (a *Actor) News() {
+	at := time.Now()
+	a.inbox.put(func(n *news) { n.news = at })
+}
+
 // Trace is what the actor decided of late, oldest first.
 func (a *Actor) Trace() (Trace, error) { return a.trace.read(a.first) }
 
@@ -199,6 +207,10 @@ func (r *run) absorb(n news) bool {
 		r.seen.NetworkReady = *n.network
 		changed = true
 	}
+	if !n.news.IsZero() {
+		r.heard(n.news)
+		changed = true
+	}
 	for name, probe := range n.probes {
 		if r.seen.Probes == nil {
 			r.seen.Probes = map[string]lifecycle.Probe{}
@@ -217,6 +229,14 @@ func (r *run) absorb(n news) bool {
 		r.hinted(n.hinted)
 	}
 	return changed
+}
+
+// heard takes in that something changed that the pod may wait for.
+func (r *run) heard(at time.Time) {
+	r.seen.NewsAt = at
+	if r.seen.Admission.Verdict == lifecycle.VerdictLater && r.seen.Admission.RetryAt.After(at) {
+		r.seen.Admission.RetryAt = at
+	}
 }
 
 // newWant merges a wish. A pod that is held does not look, as it would see the

@@ -75,6 +75,12 @@ type Parts struct {
 	Allocator Allocator
 	// Cgroups nil: the runtime makes the pod's cgroup by itself.
 	Cgroups Cgroups
+	// Environment nil: there are no ConfigMaps, Secrets, services and files for
+	// environments. RuntimeClasses nil: only the default class is known.
+	// UserNamespaces nil: pods with hostUsers: false do not start.
+	Environment    Environment
+	RuntimeClasses RuntimeClasses
+	UserNamespaces UserNamespaces
 	// Handlers nil: a postStart or preStop handler fails with a message.
 	Handlers HookRunner
 	// Hooks nil: no vendor hooks.

@@ -123,6 +123,7 @@ func (r *run) failed(f *flight, err error) {
 		Reason:  reasoned.Reason(err, fallbackReason(f.action.Kind)),
 		Message: err.Error(),
 		At:      f.out.at,
+		Began:   f.started,
 		RetryAt: f.out.at.Add(reasoned.RetryAfter(err, r.backoff(count))),
 		Count:   count,
 		Fatal:   reasoned.Fatal(err),

@@ -20,6 +20,7 @@ type news struct {
 	want     *lifecycle.Want
 	hinted   time.Time // of the latest hint; zero: none
 	network  *bool
+	news     time.Time // of what the pod may wait for; zero: none
 	probes   map[string]lifecycle.Probe
 	outcomes []outcome
 	looks    []lookDone

@@ -24,6 +24,7 @@ type job struct {
 	// pod is the spec, or for an orphan a pod with nothing but its names.
 	pod    *corev1.Pod
 	orphan bool
+	static bool
 	uid    string
 
 	podIPs  []string
@@ -33,6 +34,7 @@ type job struct {
 	sandboxAttempt uint32
 	imageRef       string
 	imageUser      string
+	targetID       string // of the container that an ephemeral one is about
 	preStopRan     bool
 	container      runtime.Container // that the action is about, where there is one
 	mounted        map[string]bool
@@ -44,7 +46,7 @@ type job struct {
 func (r *run) job(action lifecycle.Action) *job {
 	j := &job{
 		Actor: r.Actor, action: action,
-		pod: r.want.Pod, orphan: r.want.Pod == nil, uid: r.want.UID,
+		pod: r.want.Pod, orphan: r.want.Pod == nil, static: r.want.Static, uid: r.want.UID,
 		imageRef:   r.seen.Images[action.Container].Ref,
 		imageUser:  r.imageUser[action.Container],
 		preStopRan: r.preStopRan[action.ContainerID],
@@ -56,10 +58,10 @@ func (r *run) job(action lifecycle.Action) *job {
 	}
 	if sandbox, ok := r.seen.Runtime.NewestSandbox(); ok {
 		j.begun = sandbox.Ready
-		j.podIPs = sandbox.IPs
-		if sandbox.HostNetwork {
-			j.podIPs = r.want.Rules.HostIPs
-		}
+		j.podIPs = lifecycle.PodIPs(sandbox.IPs, j.hostIPs, sandbox.HostNetwork)
+	}
+	if target, ok := r.seen.Runtime.NewestContainer(targetName(j.pod, action.Container)); ok {
+		j.targetID = target.ID
 	}
 	for _, s := range r.seen.Runtime.Sandboxes {
 		if s.ID == action.SandboxID {

@@ -24,7 +24,7 @@ func (j *job) admit(ctx context.Context) (effect, error) {
 		ask = append(ask[:len(ask):len(ask)], j.parts.Allocator)
 	}
 	for _, admitter := range ask {
-		admission, err := admitter.Admit(ctx, AdmitRequest{Pod: j.pod})
+		admission, err := admitter.Admit(ctx, AdmitRequest{Pod: j.pod, Static: j.static})
 		if err != nil {
 			return nil, fmt.Errorf("admission: %w", err)
 		}
@@ -112,6 +112,11 @@ func (j *job) removeCgroup(ctx context.Context) (effect, error) {
 }
 
 func (j *job) release(ctx context.Context) error {
+	if j.parts.UserNamespaces != nil {
+		if err := j.parts.UserNamespaces.Release(ctx, j.uid); err != nil {
+			return fmt.Errorf("release: user namespace: %w", err)
+		}
+	}
 	if j.parts.Allocator == nil {
 		return nil
 	}

@@ -2,10 +2,12 @@ package podactor
 
 import (
 	"context"
-	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"nodekit.dev/internal/reasoned"
 	"nodekit.dev/node/lifecycle"
+	"nodekit.dev/runtime"
 )
 
 func (j *job) pull(ctx context.Context) (effect, error) {
@@ -13,17 +15,13 @@ func (j *job) pull(ctx context.Context) (effect, error) {
 	if err != nil {
 		return nil, err
 	}
-	sandbox, err := j.parts.Specs.Sandbox(SandboxSpecRequest{Pod: j.pod})
-	if err != nil {
-		return nil, fmt.Errorf("sandbox config: %w", err)
-	}
 	image := j.action.Image
 	if image == "" {
 		image = spec.Image
 	}
 	res, err := j.parts.Puller.Pull(ctx, PullRequest{
-		Pod: j.pod, Container: spec.Name, Image: image, Policy: spec.ImagePullPolicy, Sandbox: sandbox,
-		Tell: func(e lifecycle.Event) { j.event(e.Type, e.Reason, e.Message) },
+		Pod: j.pod, Container: spec.Name, Image: image, Policy: spec.ImagePullPolicy, Sandbox: j.sandboxOfPull(ctx),
+		Tell: j.tell,
 	})
 	if err != nil {
 		return nil, err
@@ -37,10 +35,31 @@ func (j *job) pull(ctx context.Context) (effect, error) {
 	}, nil
 }
 
-func (j *job) runSandbox(ctx context.Context) error {
-	config, err := j.parts.Specs.Sandbox(SandboxSpecRequest{Pod: j.pod, Attempt: j.action.Attempt})
+// sandboxOfPull tells the runtime for whom an image is. Where there is no such
+// sandbox, for now or for good, the attempt to make one says so, and the pull
+// goes on without.
+func (j *job) sandboxOfPull(ctx context.Context) runtime.SandboxConfig {
+	around, err := j.surroundings(ctx)
 	if err != nil {
-		return fmt.Errorf("sandbox config: %w", err)
+		return runtime.SandboxConfig{}
+	}
+	sandbox, err := j.parts.Specs.Sandbox(around.sandboxSpec(j.pod, 0))
+	if err != nil {
+		return runtime.SandboxConfig{}
+	}
+	return sandbox
+}
+
+func (j *job) runSandbox(ctx context.Context) error {
+	around, err := j.surroundings(ctx)
+	if err != nil {
+		return err
+	}
+	req := around.sandboxSpec(j.pod, j.action.Attempt)
+	req.Tell = j.tell
+	config, err := j.parts.Specs.Sandbox(req)
+	if err != nil {
+		return err
 	}
 	leave, err := j.enterGate(ctx)
 	if err != nil {
@@ -65,7 +84,7 @@ func (j *job) removeSandbox(ctx context.Context) error {
 func (j *job) startContainer(ctx context.Context) (effect, error) {
 	req, err := j.containerRequest(ctx)
 	if err != nil {
-		return nil, reasoned.New(reasoned.Reason(err, "CreateContainerConfigError"), err)
+		return nil, configError(err)
 	}
 	leave, err := j.enterGate(ctx)
 	if err != nil {
@@ -81,31 +100,56 @@ func (j *job) startContainer(ctx context.Context) (effect, error) {
 	return j.started(ctx, res.ContainerID), nil
 }
 
-// containerRequest works out the container's configuration just before it starts.
+// configError gives what kept a container from being described the stock
+// reason, unless it has one.
+func configError(err error) error {
+	if reasoned.Reason(err, "") != "" {
+		return err
+	}
+	return reasoned.New("CreateContainerConfigError", err).After(reasoned.RetryAfter(err, 0))
+}
+
+// containerRequest works out the container's configuration just before it
+// starts. What is wrong with it is told in the words of who found it, as users
+// know them.
 func (j *job) containerRequest(ctx context.Context) (StartContainerRequest, error) {
-	var req StartContainerRequest
+	req := StartContainerRequest{SandboxID: j.action.SandboxID}
 	spec, err := j.spec()
 	if err != nil {
 		return req, err
 	}
-	mounts, err := j.parts.Mounter.ContainerMounts(ctx, ContainerMountsRequest{Pod: j.pod, Container: spec.Name, PodIPs: j.podIPs})
+	around, err := j.surroundings(ctx)
 	if err != nil {
-		return req, fmt.Errorf("container %s: mounts: %w", spec.Name, err)
+		return req, err
 	}
-	req.SandboxID = j.action.SandboxID
-	req.Config, err = j.parts.Specs.Container(ContainerSpecRequest{
-		Pod: j.pod, Container: spec.Name, Attempt: j.action.Attempt, Restarts: j.action.Restarts,
-		ImageRef: j.imageRef, ImageUser: j.imageUser, Mounts: mounts.Mounts, PodIPs: j.podIPs, HostIPs: j.hostIPs,
-		TerminationLog: j.terminationLog(spec),
+	if req.Config, err = j.containerConfig(ctx, spec, around); err != nil {
+		return req, err
+	}
+	req.Sandbox, err = j.parts.Specs.Sandbox(around.sandboxSpec(j.pod, j.sandboxAttempt))
+	return req, err
+}
+
+func (j *job) containerConfig(ctx context.Context, spec *corev1.Container, around surroundings) (config runtime.ContainerConfig, err error) {
+	env, err := j.environment(ctx)
+	if err != nil {
+		return config, err
+	}
+	target, err := j.target()
+	if err != nil {
+		return config, err
+	}
+	mounts, err := j.parts.Mounter.ContainerMounts(ctx, ContainerMountsRequest{
+		Pod: j.pod, Container: spec.Name, PodIPs: j.podIPs, HostIPs: j.hostIPs, Environment: env, RuntimeHandler: around.handler,
 	})
 	if err != nil {
-		return req, fmt.Errorf("container %s: config: %w", spec.Name, err)
+		return config, err
 	}
-	req.Sandbox, err = j.parts.Specs.Sandbox(SandboxSpecRequest{Pod: j.pod, Attempt: j.sandboxAttempt})
-	if err != nil {
-		return req, fmt.Errorf("sandbox config: %w", err)
-	}
-	return req, nil
+	return j.parts.Specs.Container(ContainerSpecRequest{
+		Pod: j.pod, Container: spec.Name, Attempt: j.action.Attempt, Restarts: j.action.Restarts,
+		ImageRef: j.imageRef, ImageUser: j.imageUser, Mounts: mounts.Mounts, PodIPs: j.podIPs, HostIPs: j.hostIPs,
+		TerminationLog: j.terminationLog(spec), RuntimeHandler: around.handler, UserNamespace: around.user,
+		Environment: env, TargetID: target,
+	})
 }
 
 func (j *job) removeContainer(ctx context.Context) error {

@@ -146,6 +146,9 @@ func (j *job) runHandler(ctx context.Context, req HandlerRequest) error {
 	return j.parts.Handlers.RunHandler(ctx, req)
 }
 
+// tell passes on what a part has to say about the container of the action.
+func (j *job) tell(e lifecycle.Event) { j.event(e.Type, e.Reason, e.Message) }
+
 // event tells the user about something that only the job knows.
 func (j *job) event(kind lifecycle.EventType, reason, message string) {
 	event := lifecycle.Event{Type: kind, Reason: reason, Message: message, Container: j.action.Container}

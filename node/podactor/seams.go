@@ -154,8 +154,13 @@ type UnmountRequest struct {
 type ContainerMountsRequest struct {
 	Pod       *corev1.Pod
 	Container string
-	// PodIPs are the sandbox's addresses, for environments that name them.
-	PodIPs []string
+	// PodIPs and HostIPs are the pod's and the node's addresses, and Environment
+	// what else a subPathExpr may get its variables from.
+	PodIPs      []string
+	HostIPs     []string
+	Environment EnvironmentResult
+	// RuntimeHandler is who will make the mounts; empty: the default one.
+	RuntimeHandler string
 }
 
 // ContainerMountsResult holds the mounts in the order of volumeMounts.
@@ -172,7 +177,11 @@ type Allocator interface {
 }
 
 // AdmitRequest names the pod to admit.
-type AdmitRequest struct{ Pod *corev1.Pod }
+type AdmitRequest struct {
+	Pod *corev1.Pod
+	// Static pods do not come from the API server.
+	Static bool
+}
 
 // Cgroups makes and removes the cgroup of a pod. The default is resources/cgroups.
 type Cgroups interface {
@@ -195,6 +204,13 @@ type Specs interface {
 type SandboxSpecRequest struct {
 	Pod     *corev1.Pod
 	Attempt uint32
+	// RuntimeHandler is that of the pod's RuntimeClass; empty: the default one.
+	RuntimeHandler string
+	// UserNamespace is set for pods with hostUsers: false.
+	UserNamespace *runtime.UserNamespace
+	// Tell hands out an event about the sandbox. It does not block; nil: nobody
+	// listens.
+	Tell func(lifecycle.Event)
 }
 
 // ContainerSpecRequest is all that a container's configuration depends on.
@@ -208,6 +224,14 @@ type ContainerSpecRequest struct {
 	PodIPs    []string
 	// TerminationLog is the host file for the termination message; empty: none.
 	TerminationLog string
+	// RuntimeHandler and UserNamespace are those of the pod's sandbox.
+	RuntimeHandler string
+	UserNamespace  *runtime.UserNamespace
+	// Environment is what the container's environment names and what exists of it.
+	Environment EnvironmentResult
+	// TargetID is the container whose processes an ephemeral container sees;
+	// empty: its own alone.
+	TargetID string
 	// HostIPs are the node's addresses as they are known now; empty: not more
 	// than was known when the agent started.
 	HostIPs []string

@@ -2,6 +2,7 @@ package podspec
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,6 +39,7 @@ func actPod(t *testing.T, path string) *corev1.Pod {
 		p.Spec.NodeName, p.Spec.ServiceAccountName = "", ""
 		p.Spec.Subdomain = "sub"
 		p.Spec.InitContainers = []corev1.Container{{Name: "init"}}
+		p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug"}}}
 		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PLAIN"}, fieldEnv("NODE", "spec.nodeName"), fieldEnv("SA", "spec.serviceAccountName")}
 	})
 	if path == "" {
@@ -51,8 +53,11 @@ func actPod(t *testing.T, path string) *corev1.Pod {
 // setTelling replaces values that mean the same as none.
 func setTelling(pod *corev1.Pod, path string) {
 	c := &pod.Spec.Containers[0]
-	if strings.HasPrefix(path, "initContainers[]") {
+	switch {
+	case strings.HasPrefix(path, "initContainers[]"):
 		c = &pod.Spec.InitContainers[0]
+	case strings.HasPrefix(path, "ephemeralContainers[]"):
+		c = (*corev1.Container)(&pod.Spec.EphemeralContainers[0].EphemeralContainerCommon)
 	}
 	some := corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Gi")}
 	switch _, field, _ := strings.Cut(path, "."); {
@@ -64,8 +69,8 @@ func setTelling(pod *corev1.Pod, path string) {
 		c.SecurityContext.AllowPrivilegeEscalation = new(false)
 	case path == "overhead":
 		pod.Spec.Overhead = some
-	case path == "hostUsers":
-		pod.Spec.HostUsers = new(false)
+	case path == "enableServiceLinks":
+		pod.Spec.EnableServiceLinks = new(false)
 	case path == "priorityClassName":
 		pod.Spec.PriorityClassName = "system-node-critical"
 	}
@@ -74,14 +79,26 @@ func setTelling(pod *corev1.Pod, path string) {
 func outcome(b *Builder, pod *corev1.Pod) []any {
 	sandbox, err := b.Sandbox(podactor.SandboxSpecRequest{Pod: pod})
 	out := []any{errText(b.Check(pod)), sandbox, errText(err)}
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for _, c := range list {
-			container, err := b.Container(podactor.ContainerSpecRequest{Pod: pod, Container: c.Name})
-			out = append(out, container, errText(err))
-		}
+	all := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
+	for _, c := range pod.Spec.EphemeralContainers {
+		all = append(all, corev1.Container(c.EphemeralContainerCommon))
+	}
+	for _, c := range all {
+		container, err := b.Container(podactor.ContainerSpecRequest{Pod: pod, Container: c.Name, Environment: somewhere()})
+		out = append(out, container, errText(err))
 	}
 	_, hosts, _, err := b.HostsFile(pod, []string{"10.1.0.7"})
 	return append(out, string(hosts), errText(err))
+}
+
+// somewhere has what a field that fill has filled may refer to.
+func somewhere() podactor.EnvironmentResult {
+	return podactor.EnvironmentResult{
+		ConfigMaps: map[string]*corev1.ConfigMap{"x": {Data: map[string]string{"x": "config"}}},
+		Secrets:    map[string]*corev1.Secret{"x": {Data: map[string][]byte{"x": []byte("secret")}}},
+		Files:      map[podactor.EnvFile][]byte{{Volume: "x", Path: "x"}: []byte("x='file'")},
+		Services:   []*corev1.Service{service("default", "db", "10.96.0.5", corev1.ServicePort{Port: 1})},
+	}
 }
 
 func errText(err error) string {

@@ -1,6 +1,7 @@
 package podspec
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -13,13 +14,20 @@ import (
 // reasonUnsupported is ours: the stock kubelet acts on every field.
 const reasonUnsupported = "UnsupportedField"
 
-// Check refuses a pod that sets a field, or a value of one, that the agent does
-// not act on; the error names all of them by path. Its reason is
-// "UnsupportedField", or the stock one where there is one ("AppArmor",
-// "SysctlForbidden", "PodOSNotSupported", ...), and trying again is in vain.
+// Check refuses a pod that this node can not run as its spec alone has it, and
+// trying again is in vain. What the stock kubelet refuses as well has its reason
+// and its words ("AppArmor", "SysctlForbidden", "PodOSNotSupported",
+// "SupplementalGroupsPolicyNotSupported"). Else the reason is
+// "UnsupportedField", and the error names by path every field, or value of one,
+// that the agent does not act on.
 func (b *Builder) Check(pod *corev1.Pod) error {
-	found := refusedFields("spec", "", reflect.ValueOf(&pod.Spec).Elem())
-	found = append(found, b.refusedValues(pod)...)
+	values := b.refusedValues(pod)
+	for _, r := range values {
+		if r.reason != "" {
+			return reasoned.New(r.reason, errors.New(r.why)).Final()
+		}
+	}
+	found := append(refusedFields("spec", "", reflect.ValueOf(&pod.Spec).Elem()), values...)
 	if len(found) == 0 {
 		return nil
 	}
@@ -27,21 +35,14 @@ func (b *Builder) Check(pod *corev1.Pod) error {
 	for i, r := range found {
 		errs[i] = fmt.Errorf("%s: %s", r.field, r.why)
 	}
-	return reasoned.New(found[0].stockReason(), joined(errs)).Final()
+	return reasoned.New(reasonUnsupported, joined(errs)).Final()
 }
 
 // refusal is one thing that a pod may not ask for.
 type refusal struct {
 	field  string // such as "spec.containers[0].livenessProbe"
 	why    string
-	reason string // the stock reason of the rejection; empty: there is none
-}
-
-func (r refusal) stockReason() string {
-	if r.reason == "" {
-		return reasonUnsupported
-	}
-	return r.reason
+	reason string // the stock reason, where why is the whole of the stock message
 }
 
 // joined is like errors.Join, on one line: it becomes a status message.

@@ -29,8 +29,11 @@ type Config struct {
 	ClusterDNS    []string
 	ClusterDomain string // such as "cluster.local"; empty: no cluster domain
 	// HostDNS tells the host's resolver configuration (see ParseResolvConf).
-	// Nil: the runtime decides what pods with the host's DNS get.
-	HostDNS func() (runtime.DNSConfig, error)
+	// Nil: the runtime decides what pods with the host's DNS get, or with LocalDNS
+	// a resolver on the node itself, as the stock kubelet has it with an empty
+	// resolvConf.
+	HostDNS  func() (runtime.DNSConfig, error)
+	LocalDNS bool
 
 	Cgroups  resources.CgroupNames
 	CPUQuota resources.CPUQuota
@@ -52,11 +55,21 @@ type Config struct {
 	SELinux  bool
 	// AllowedUnsafeSysctls are names, or prefixes that end in "*".
 	AllowedUnsafeSysctls []string
+	// DefaultPodSysctls (gate DefaultPodSysctls, Alpha) are set in every pod that
+	// has the namespace that they are in; the pod's own go first.
+	DefaultPodSysctls map[string]string
+	// Kernel is the node's kernel release, such as "6.1.0-18-amd64". What it can
+	// not keep apart for each pod is not among the safe sysctls. Empty: all that
+	// a new kernel can.
+	Kernel string
+	// EnvFiles (gate EnvFiles, Beta, on) lets containers take variables from files.
+	EnvFiles bool
+	// StopSignals (gate ContainerStopSignals, Alpha) lets containers name the
+	// signal that ends them.
+	StopSignals bool
 	// ExtraMaskedPaths are hidden from containers besides the stock list.
 	ExtraMaskedPaths []string
 
-	// RuntimeHandlers maps a runtimeClassName to the runtime's handler.
-	RuntimeHandlers map[string]string
 	// Features tells what a runtime handler ("": the default one) can do beyond
 	// the base of the CRI, as last known. Nil: nothing.
 	Features func(handler string) RuntimeFeatures
@@ -77,6 +90,7 @@ type Config struct {
 type RuntimeFeatures struct {
 	RecursiveReadOnlyMounts  bool
 	SupplementalGroupsPolicy bool
+	UserNamespaces           bool
 }
 
 // Default is the stock kubelet's configuration. NodeName, NodeIPs,
@@ -86,6 +100,7 @@ func Default() Config {
 		RootDir:    "/var/lib/kubelet",
 		PodLogsDir: "/var/log/pods",
 		CPUQuota:   resources.DefaultCPUQuota(),
+		EnvFiles:   true,
 	}
 }
 
@@ -107,6 +122,11 @@ func (c Config) Validate() error {
 	for _, pattern := range c.AllowedUnsafeSysctls {
 		if err := validSysctlPattern(pattern); err != nil {
 			errs = append(errs, fmt.Errorf("AllowedUnsafeSysctls: %w", err))
+		}
+	}
+	for name := range c.DefaultPodSysctls {
+		if sysctlNamespace(dotted(name)) == "" {
+			errs = append(errs, fmt.Errorf("DefaultPodSysctls: %q is not known to be in a namespace of a pod", name))
 		}
 	}
 	return errors.Join(errs...)

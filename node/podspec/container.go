@@ -15,11 +15,12 @@ import (
 )
 
 // Container is the configuration of one container. Its errors have the reason
-// "CreateContainerConfigError".
+// "CreateContainerConfigError", and the words that users see in the container's
+// status.
 func (b *Builder) Container(req podactor.ContainerSpecRequest) (runtime.ContainerConfig, error) {
 	cfg, err := b.container(req)
 	if err != nil {
-		return runtime.ContainerConfig{}, reasoned.New("CreateContainerConfigError", fmt.Errorf("container %s: %w", req.Container, err))
+		return runtime.ContainerConfig{}, reasoned.New("CreateContainerConfigError", err)
 	}
 	return cfg, nil
 }
@@ -34,7 +35,10 @@ func (b *Builder) container(req podactor.ContainerSpecRequest) (runtime.Containe
 	if err != nil {
 		return runtime.ContainerConfig{}, err
 	}
-	security, err := b.containerSecurity(pod, c, req.ImageUser)
+	if err := b.checkMounts(req, c); err != nil {
+		return runtime.ContainerConfig{}, err
+	}
+	security, err := b.containerSecurity(req, c)
 	if err != nil {
 		return runtime.ContainerConfig{}, err
 	}
@@ -42,14 +46,10 @@ func (b *Builder) container(req podactor.ContainerSpecRequest) (runtime.Containe
 	if err != nil {
 		return runtime.ContainerConfig{}, err
 	}
-	handler, err := b.runtimeHandler(pod)
-	if err != nil {
-		return runtime.ContainerConfig{}, err
-	}
 	return runtime.ContainerConfig{
 		Name:        c.Name,
 		Attempt:     req.Attempt,
-		Image:       runtime.Image{Ref: req.ImageRef, Requested: c.Image, RuntimeHandler: handler},
+		Image:       runtime.Image{Ref: req.ImageRef, Requested: c.Image, RuntimeHandler: req.RuntimeHandler},
 		Command:     expandAll(c.Command, env.lookup),
 		Args:        expandAll(c.Args, env.lookup),
 		WorkingDir:  c.WorkingDir,
@@ -63,7 +63,17 @@ func (b *Builder) container(req podactor.ContainerSpecRequest) (runtime.Containe
 		TTY:         c.TTY,
 		Resources:   b.containerResources(pod, c),
 		Security:    security,
+		StopSignal:  stopSignal(c),
 	}, nil
+}
+
+// stopSignal is the container's own; empty: the image's. Check has refused it
+// where the gate is off.
+func stopSignal(c *corev1.Container) string {
+	if c.Lifecycle == nil {
+		return ""
+	}
+	return string(value(c.Lifecycle.StopSignal))
 }
 
 // LogPath is where a container's log stands in its pod's LogDirectory.
@@ -90,9 +100,9 @@ func (b *Builder) containerResources(pod *corev1.Pod, c *corev1.Container) runti
 func (b *Builder) mounts(req podactor.ContainerSpecRequest, c *corev1.Container) []runtime.Mount {
 	var out []runtime.Mount
 	hostsTaken := false
-	recursive := b.features(req.Pod).RecursiveReadOnlyMounts
+	recursive := b.features(req.RuntimeHandler).RecursiveReadOnlyMounts
 	for _, m := range req.Mounts {
-		// The spec's IfPossible: Check has refused pods that insist.
+		// The spec's IfPossible: checkMounts has refused those that insist.
 		m.RecursiveReadOnly = m.RecursiveReadOnly && recursive
 		hostsTaken = hostsTaken || filepath.Clean(m.ContainerPath) == hostsPath
 		out = append(out, m)
@@ -104,6 +114,19 @@ func (b *Builder) mounts(req podactor.ContainerSpecRequest, c *corev1.Container)
 		out = append(out, b.ownFile(req.TerminationLog, c.TerminationMessagePath))
 	}
 	return out
+}
+
+// checkMounts refuses a mount that the runtime can not make as it must be.
+func (b *Builder) checkMounts(req podactor.ContainerSpecRequest, c *corev1.Container) error {
+	if b.features(req.RuntimeHandler).RecursiveReadOnlyMounts {
+		return nil
+	}
+	for _, m := range c.VolumeMounts {
+		if value(m.RecursiveReadOnly) == corev1.RecursiveReadOnlyEnabled {
+			return fmt.Errorf("volume %q requested recursive read-only mode, but it is not supported by the runtime", m.Name)
+		}
+	}
+	return nil
 }
 
 func (b *Builder) ownFile(host, container string) runtime.Mount {

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"nodekit.dev/node/lifecycle"
 	"nodekit.dev/runtime"
 )
 
@@ -17,6 +18,7 @@ const (
 	maxNameservers = 3
 	maxSearches    = 32
 	maxSearchChars = 2048
+	maxDomain      = 253 // of one search domain
 )
 
 // ndots makes names with fewer dots than a service's full name be looked up in
@@ -25,39 +27,59 @@ const ndots = "ndots:5"
 
 // dns is the resolver configuration of the pod. The zero value leaves it to the
 // runtime.
-func (b *Builder) dns(pod *corev1.Pod) (runtime.DNSConfig, error) {
+func (b *Builder) dns(pod *corev1.Pod, warn func(reason, message string)) (runtime.DNSConfig, error) {
 	var cfg runtime.DNSConfig
+	if wanted := b.wantsClusterDNS(pod); wanted && len(b.cfg.ClusterDNS) == 0 {
+		warn("MissingClusterDNS", fmt.Sprintf("pod: %q. kubelet does not have ClusterDNS IP configured and cannot create Pod using %q policy. Falling back to %q policy.",
+			podName(pod), corev1.DNSClusterFirst, corev1.DNSDefault))
+	}
 	if policy := b.dnsPolicy(pod); policy != corev1.DNSNone {
 		host, err := b.hostDNS()
 		if err != nil {
 			return cfg, err
 		}
-		cfg = host
-		if policy == corev1.DNSClusterFirst {
+		switch {
+		case policy == corev1.DNSClusterFirst:
 			cfg = b.clusterDNS(pod, host)
+		case b.cfg.HostDNS == nil && b.cfg.LocalDNS:
+			cfg = localDNS(b.cfg.NodeIPs)
+		default:
+			cfg = host
 		}
 	}
-	return limitDNS(mergeDNS(cfg, pod.Spec.DNSConfig)), nil
+	return limitDNS(mergeDNS(cfg, pod.Spec.DNSConfig), warn), nil
+}
+
+// teller hands warnings out as events.
+func teller(tell func(lifecycle.Event)) func(reason, message string) {
+	return func(reason, message string) {
+		if tell != nil {
+			tell(lifecycle.Event{Type: lifecycle.EventWarning, Reason: reason, Message: message})
+		}
+	}
 }
 
 // dnsPolicy reduces the pod's policy to None, ClusterFirst or Default (the
 // host's). ClusterFirst means the host's for host-network pods, which have to
 // ask for the cluster's explicitly, and where the node knows no cluster DNS.
 func (b *Builder) dnsPolicy(pod *corev1.Pod) corev1.DNSPolicy {
+	switch {
+	case pod.Spec.DNSPolicy == corev1.DNSNone:
+		return corev1.DNSNone
+	case b.wantsClusterDNS(pod) && len(b.cfg.ClusterDNS) > 0:
+		return corev1.DNSClusterFirst
+	}
+	return corev1.DNSDefault
+}
+
+func (b *Builder) wantsClusterDNS(pod *corev1.Pod) bool {
 	switch pod.Spec.DNSPolicy {
 	case corev1.DNSNone, corev1.DNSDefault:
-		return pod.Spec.DNSPolicy
+		return false
 	case corev1.DNSClusterFirstWithHostNet:
-		// As below, but host-network pods included.
-	default:
-		if pod.Spec.HostNetwork {
-			return corev1.DNSDefault
-		}
+		return true
 	}
-	if len(b.cfg.ClusterDNS) == 0 {
-		return corev1.DNSDefault
-	}
-	return corev1.DNSClusterFirst
+	return !pod.Spec.HostNetwork
 }
 
 func (b *Builder) hostDNS() (runtime.DNSConfig, error) {
@@ -69,6 +91,22 @@ func (b *Builder) hostDNS() (runtime.DNSConfig, error) {
 		return cfg, fmt.Errorf("host's DNS configuration: %w", err)
 	}
 	return cfg, nil
+}
+
+// localDNS asks the node itself, and searches nowhere.
+func localDNS(nodeIPs []string) runtime.DNSConfig {
+	cfg := runtime.DNSConfig{Searches: []string{"."}}
+	for _, ip := range nodeIPs {
+		server := "127.0.0.1"
+		if strings.Contains(ip, ":") {
+			server = "::1"
+		}
+		cfg.Servers = append(cfg.Servers, server)
+	}
+	if len(cfg.Servers) == 0 {
+		cfg.Servers = []string{"127.0.0.1"}
+	}
+	return cfg
 }
 
 func (b *Builder) clusterDNS(pod *corev1.Pod, host runtime.DNSConfig) runtime.DNSConfig {
@@ -104,11 +142,23 @@ func mergeDNS(cfg runtime.DNSConfig, own *corev1.PodDNSConfig) runtime.DNSConfig
 	return cfg
 }
 
-func limitDNS(cfg runtime.DNSConfig) runtime.DNSConfig {
-	cfg.Servers = cfg.Servers[:min(len(cfg.Servers), maxNameservers)]
+// limitDNS drops what resolvers would not look at, and search domains so long
+// that some of them abort.
+func limitDNS(cfg runtime.DNSConfig, warn func(reason, message string)) runtime.DNSConfig {
+	if len(cfg.Servers) > maxNameservers {
+		cfg.Servers = cfg.Servers[:maxNameservers]
+		warn("DNSConfigForming", "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: "+
+			strings.Join(cfg.Servers, " "))
+	}
+	asked := len(cfg.Searches)
 	cfg.Searches = cfg.Searches[:min(len(cfg.Searches), maxSearches)]
+	cfg.Searches = slices.DeleteFunc(slices.Clone(cfg.Searches), func(domain string) bool { return len(domain) > maxDomain })
 	for len(strings.Join(cfg.Searches, " ")) > maxSearchChars {
 		cfg.Searches = cfg.Searches[:len(cfg.Searches)-1]
+	}
+	if len(cfg.Searches) < asked {
+		warn("DNSConfigForming", "Search Line limits were exceeded, some search paths have been omitted, the applied search line is: "+
+			strings.Join(cfg.Searches, " "))
 	}
 	return cfg
 }

@@ -165,7 +165,7 @@ func TestEnvironmentErrors(t *testing.T) {
 		`env X: resourceFieldRef "used.cpu": must begin with`:                resourceEnv("X", "", "used.cpu", ""),
 		`env X: pod default/web has no container "nope"`:                     resourceEnv("X", "nope", "limits.cpu", ""),
 		`env X: resourceFieldRef "limits.ephemeral-storage": container main`: resourceEnv("X", "", "limits.ephemeral-storage", ""),
-		`env X: valueFrom: not acted on yet`:                                 {Name: "X", ValueFrom: &corev1.EnvVarSource{}},
+		`env X: valueFrom: not known`:                                        {Name: "X", ValueFrom: &corev1.EnvVarSource{}},
 	} {
 		_, err := newBuilder(t).Container(podactor.ContainerSpecRequest{Pod: podWithEnv(env), Container: "main"})
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -25,11 +25,13 @@ const notYet = "not acted on yet by this agent"
 
 // ruleFor finds the rule of one field path such as "containers[].env[].name".
 // Fields that hold fields of their own have no rule where these differ; their
-// fields are to be asked one by one. Init containers follow the rules of
-// containers.
+// fields are to be asked one by one. Init and ephemeral containers follow the
+// rules of containers.
 func ruleFor(path string) (rule, bool) {
-	if rest, ok := strings.CutPrefix(path, "initContainers[]"); ok {
-		path = "containers[]" + rest
+	for _, list := range []string{"initContainers[]", "ephemeralContainers[]"} {
+		if rest, ok := strings.CutPrefix(path, list); ok {
+			path = "containers[]" + rest
+		}
 	}
 	section, _, _ := strings.Cut(path, ".")
 	switch section {
@@ -47,21 +49,21 @@ func ruleFor(path string) (rule, bool) {
 func podRule(path string) (rule, bool) {
 	switch path {
 	case "dnsPolicy", "dnsConfig", "hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostname", "subdomain",
-		"setHostnameAsFQDN", "hostnameOverride", "hostAliases", "overhead", "runtimeClassName", "os":
+		"setHostnameAsFQDN", "hostnameOverride", "hostAliases", "overhead", "os":
 		return rule{acted, "values are looked at in values.go"}, true
+	case "hostUsers", "runtimeClassName":
+		return rule{acted, "node/podactor asks for the range of users and for the handler"}, true
 	case "nodeName":
 		return rule{acted, "downward API"}, true
 	case "serviceAccountName":
-		return rule{acted, "downward API; tokens are projected volumes, which are refused"}, true
+		return rule{acted, "downward API; tokens are projected volumes"}, true
 	case "priorityClassName":
 		return rule{acted, "oom_score_adj"}, true
 	case "priority":
 		return rule{harmless, "orders pods for eviction and preemption, which take the class into account later"}, true
 	case "restartPolicy", "terminationGracePeriodSeconds", "activeDeadlineSeconds", "readinessGates":
 		return rule{acted, "node/lifecycle"}, true
-	case "hostUsers":
-		return rule{acted, "true is acted on; false is refused in values.go"}, true
-	case "ephemeralContainers", "resourceClaims", "resources":
+	case "resourceClaims", "resources":
 		return rule{refused, notYet}, true
 	case "serviceAccount":
 		return rule{harmless, "old spelling of serviceAccountName"}, true
@@ -70,9 +72,10 @@ func podRule(path string) (rule, bool) {
 	case "imagePullSecrets":
 		return rule{harmless, "a pull without them fails where they were needed"}, true
 	case "enableServiceLinks":
-		return rule{harmless, "there are no services to link without an API server"}, true
-	case "nodeSelector", "affinity", "schedulerName", "tolerations", "preemptionPolicy", "topologySpreadConstraints",
-		"schedulingGates", "schedulingGroup":
+		return rule{acted, "services.go"}, true
+	case "nodeSelector", "affinity", "tolerations":
+		return rule{acted, "node/admission; else for the scheduler, which has placed the pod"}, true
+	case "schedulerName", "preemptionPolicy", "topologySpreadConstraints", "schedulingGates", "schedulingGroup":
 		return rule{harmless, "for the scheduler, which has placed the pod"}, true
 	case "evictionResponders":
 		return rule{harmless, "for those who ask for evictions through the API"}, true
@@ -100,15 +103,15 @@ func podSecurityRule(path string) (rule, bool) {
 
 func volumeRule(path string) (rule, bool) {
 	switch strings.TrimPrefix(path, "volumes[].") {
-	case "name", "hostPath":
+	case "name", "hostPath", "configMap", "secret", "downwardAPI", "projected":
 		return rule{acted, "package volume"}, true
 	case "emptyDir.medium":
 		return rule{acted, "package volume; only the default medium, see values.go"}, true
 	case "emptyDir.sizeLimit", "emptyDir.mode":
 		return rule{refused, notYet}, true
-	case "gcePersistentDisk", "awsElasticBlockStore", "gitRepo", "secret", "nfs", "iscsi", "glusterfs",
-		"persistentVolumeClaim", "rbd", "flexVolume", "cinder", "cephfs", "flocker", "downwardAPI", "fc", "azureFile",
-		"configMap", "vsphereVolume", "quobyte", "azureDisk", "photonPersistentDisk", "projected", "portworxVolume",
+	case "gcePersistentDisk", "awsElasticBlockStore", "gitRepo", "nfs", "iscsi", "glusterfs",
+		"persistentVolumeClaim", "rbd", "flexVolume", "cinder", "cephfs", "flocker", "fc", "azureFile",
+		"vsphereVolume", "quobyte", "azureDisk", "photonPersistentDisk", "portworxVolume",
 		"scaleIO", "storageos", "csi", "ephemeral", "image":
 		return rule{refused, notYet}, true
 	}
@@ -131,10 +134,13 @@ func containerRule(path string) (rule, bool) {
 		return rule{acted, "runtime/images"}, true
 	case "restartPolicy", "restartPolicyRules":
 		return rule{acted, "node/lifecycle"}, true
-	case "env[].name", "env[].value", "env[].valueFrom.fieldRef", "env[].valueFrom.resourceFieldRef":
+	case "env[].name", "env[].value", "env[].valueFrom.fieldRef", "env[].valueFrom.resourceFieldRef",
+		"env[].valueFrom.configMapKeyRef", "env[].valueFrom.secretKeyRef", "envFrom":
 		return rule{acted, ""}, true
-	case "env[].valueFrom.configMapKeyRef", "env[].valueFrom.secretKeyRef", "env[].valueFrom.fileKeyRef", "envFrom":
-		return rule{refused, notYet}, true
+	case "env[].valueFrom.fileKeyRef":
+		return rule{acted, "by feature gate, see values.go"}, true
+	case "targetContainerName":
+		return rule{acted, "node/podactor finds the target of an ephemeral container"}, true
 	case "resources.limits", "resources.requests":
 		return rule{acted, "by resource name, see values.go"}, true
 	case "resources.claims":
@@ -157,7 +163,7 @@ func containerSecurityRule(path string) (rule, bool) {
 		"readOnlyRootFilesystem", "allowPrivilegeEscalation":
 		return rule{acted, ""}, true
 	case "procMount":
-		return rule{acted, "Default is acted on; Unmasked is refused in values.go"}, true
+		return rule{acted, "values are looked at in values.go"}, true
 	case "seccompProfile", "appArmorProfile":
 		return rule{acted, "values are looked at in values.go"}, true
 	case "windowsOptions":
@@ -169,7 +175,7 @@ func containerSecurityRule(path string) (rule, bool) {
 // hookRule holds the fields of lifecycle, which node/handlers acts on.
 func hookRule(path string) (rule, bool) {
 	if path == "stopSignal" {
-		return rule{refused, "the feature gate ContainerStopSignals is off"}, true
+		return rule{acted, "by feature gate, see values.go"}, true
 	}
 	_, field, _ := strings.Cut(path, ".") // behind postStart or preStop
 	switch field {

@@ -75,6 +75,7 @@ func TestContainerOfASimplePod(t *testing.T) {
 		Resources: runtime.Resources{CPUShares: 2, OOMScoreAdj: 1000},
 		Security: runtime.ContainerSecurity{
 			Namespaces: runtime.Namespaces{Network: "pod", PID: "container", IPC: "pod"},
+			RunAsUser:  new(int64(0)), // the image's
 			MaskedPaths: []string{
 				"/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
 				"/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi",
@@ -148,9 +149,8 @@ func richPod() *corev1.Pod {
 
 func richBuilder(t *testing.T) *Builder {
 	return newBuilder(t, func(c *Config) {
-		c.RuntimeHandlers = map[string]string{"kata": "kata-qemu"}
 		c.Features = func(handler string) RuntimeFeatures {
-			return RuntimeFeatures{SupplementalGroupsPolicy: handler == "kata-qemu"}
+			return RuntimeFeatures{SupplementalGroupsPolicy: true, RecursiveReadOnlyMounts: handler != "kata-qemu"}
 		}
 		c.HugepageSizes = []string{"2MB", "1GB"}
 		c.ExtraMaskedPaths = []string{"/sys/extra"}
@@ -162,7 +162,7 @@ func TestSandboxOfARichPod(t *testing.T) {
 	if err := b.Check(richPod()); err != nil {
 		t.Fatalf("the rich pod is refused: %v", err)
 	}
-	got, err := b.Sandbox(podactor.SandboxSpecRequest{Pod: richPod()})
+	got, err := b.Sandbox(podactor.SandboxSpecRequest{Pod: richPod(), RuntimeHandler: "kata-qemu"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestSandboxOfARichPod(t *testing.T) {
 func TestContainerOfARichPod(t *testing.T) {
 	pod := richPod()
 	got, err := richBuilder(t).Container(podactor.ContainerSpecRequest{
-		Pod: pod, Container: "main", ImageRef: "sha256:1", PodIPs: []string{"10.1.0.7"}, ImageUser: "root",
+		Pod: pod, Container: "main", ImageRef: "sha256:1", PodIPs: []string{"10.1.0.7"}, ImageUser: "root", RuntimeHandler: "kata-qemu",
 		Mounts: []runtime.Mount{{HostPath: "/v/data", ContainerPath: "/data", ReadOnly: true, RecursiveReadOnly: true, Propagation: "private"}},
 	})
 	if err != nil {
@@ -222,7 +222,7 @@ func TestContainerOfARichPod(t *testing.T) {
 			{Name: "KIND", Value: "db"}, {Name: "IP", Value: "10.1.0.7"}, {Name: "BOTH", Value: "db@10.1.0.7"}, {Name: "MEM", Value: "2048"},
 		},
 		Mounts: []runtime.Mount{
-			// The runtime handler can not do recursive: Check took care of those who insist.
+			// The runtime handler can not do recursive, and the spec does not insist.
 			{HostPath: "/v/data", ContainerPath: "/data", ReadOnly: true, Propagation: "private"},
 			{HostPath: "/var/lib/kubelet/pods/0a1b-2c3d/etc-hosts", ContainerPath: "/etc/hosts", Propagation: "private"},
 		},

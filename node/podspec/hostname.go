@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 const (
@@ -20,10 +21,10 @@ func (b *Builder) hostname(pod *corev1.Pod) (string, error) {
 	if pod.Spec.HostNetwork {
 		return "", nil
 	}
-	if override := pod.Spec.HostnameOverride; override != nil {
-		return *override, nil
+	short, err := shortHostname(pod)
+	if err != nil || pod.Spec.HostnameOverride != nil {
+		return short, err
 	}
-	short := shortHostname(pod)
 	if !value(pod.Spec.SetHostnameAsFQDN) {
 		return short, nil
 	}
@@ -38,13 +39,27 @@ func (b *Builder) hostname(pod *corev1.Pod) (string, error) {
 	return fqdn, nil
 }
 
-// shortHostname is spec.hostname or the pod's name, cut to a DNS label that
-// does not end in a separator.
-func shortHostname(pod *corev1.Pod) string {
-	if pod.Spec.Hostname != "" {
-		return pod.Spec.Hostname
+// shortHostname is the pod's name on the node, without its domain:
+// spec.hostnameOverride, spec.hostname or the pod's name, cut so that it does
+// not end in a separator.
+func shortHostname(pod *corev1.Pod) (string, error) {
+	switch {
+	case pod.Spec.HostnameOverride != nil:
+		return checkedName("HostnameOverride", *pod.Spec.HostnameOverride, "subdomain", validation.IsDNS1123Subdomain)
+	case pod.Spec.Hostname != "":
+		return checkedName("Hostname", pod.Spec.Hostname, "label", validation.IsDNS1123Label)
 	}
-	name := pod.Name
+	return cut(pod.Name), nil
+}
+
+func checkedName(field, name, kind string, check func(string) []string) (string, error) {
+	if wrong := check(name); len(wrong) > 0 {
+		return "", fmt.Errorf("pod %s %q is not a valid DNS %s: %s", field, name, kind, strings.Join(wrong, ";"))
+	}
+	return cut(name), nil
+}
+
+func cut(name string) string {
 	if len(name) > maxLabel {
 		name = strings.TrimRight(name[:maxLabel], "-.")
 	}

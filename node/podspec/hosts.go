@@ -40,7 +40,11 @@ func (b *Builder) HostsFile(pod *corev1.Pod, podIPs []string) (path string, cont
 			out.WriteByte('\n')
 		}
 	} else {
-		b.writeOwnHosts(&out, pod, podIPs)
+		short, err := shortHostname(pod)
+		if err != nil {
+			return "", nil, false, err
+		}
+		b.writeOwnHosts(&out, pod, short, podIPs)
 	}
 	for _, alias := range pod.Spec.HostAliases {
 		fmt.Fprintf(&out, "%s\t%s\n", alias.IP, strings.Join(alias.Hostnames, "\t"))
@@ -55,7 +59,7 @@ func (b *Builder) hostsFile(pod *corev1.Pod) (path string, ok bool) {
 	return filepath.Join(b.cfg.RootDir, "pods", string(pod.UID), "etc-hosts"), true
 }
 
-func (b *Builder) writeOwnHosts(out *bytes.Buffer, pod *corev1.Pod, podIPs []string) {
+func (b *Builder) writeOwnHosts(out *bytes.Buffer, pod *corev1.Pod, short string, podIPs []string) {
 	out.WriteString(ownHostsHeader +
 		"127.0.0.1\tlocalhost\n" +
 		"::1\tlocalhost ip6-localhost ip6-loopback\n" +
@@ -63,10 +67,6 @@ func (b *Builder) writeOwnHosts(out *bytes.Buffer, pod *corev1.Pod, podIPs []str
 		"fe00::\tip6-mcastprefix\n" +
 		"fe00::1\tip6-allnodes\n" +
 		"fe00::2\tip6-allrouters\n")
-	short := shortHostname(pod)
-	if pod.Spec.HostnameOverride != nil {
-		short = *pod.Spec.HostnameOverride
-	}
 	names := short
 	if fqdn := b.fqdn(pod, short); fqdn != "" {
 		names = fqdn + "\t" + short

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"nodekit.dev/internal/reasoned"
+	"nodekit.dev/node/lifecycle"
 	"nodekit.dev/node/podactor"
 	"nodekit.dev/resources"
 	"nodekit.dev/runtime"
@@ -29,6 +30,11 @@ func TestHostname(t *testing.T) {
 		"FQDN, no domain": {func(p *corev1.Pod) { p.Spec.SetHostnameAsFQDN = new(true) }, "web"},
 		"subdomain alone": {func(p *corev1.Pod) { p.Spec.Subdomain = "s" }, "web"},
 		"override":        {func(p *corev1.Pod) { p.Spec.HostnameOverride = new("o.example"); p.Spec.Subdomain = "s" }, "o.example"},
+		"override, cut":   {func(p *corev1.Pod) { p.Spec.HostnameOverride = new(strings.Repeat("o", 62) + ".x") }, strings.Repeat("o", 62)},
+		"override, no name": {
+			func(p *corev1.Pod) { p.Spec.HostnameOverride = new("No_Name") },
+			`!pod HostnameOverride "No_Name" is not a valid DNS subdomain: `,
+		},
 		"64 is the longest": {func(p *corev1.Pod) {
 			p.Spec.SetHostnameAsFQDN, p.Spec.Subdomain, p.Spec.Hostname = new(true), "s", strings.Repeat("h", 36)
 		}, strings.Repeat("h", 36) + ".s.default.svc.cluster.local"},
@@ -43,7 +49,7 @@ func TestHostname(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := newBuilder(t).Sandbox(podactor.SandboxSpecRequest{Pod: simplePod(tc.change)})
 			if part, isError := strings.CutPrefix(tc.want, "!"); isError {
-				if err == nil || err.Error() != part || reasoned.Reason(err, "") != "FailedCreatePodSandBox" {
+				if err == nil || !strings.HasPrefix(err.Error(), part) || reasoned.Reason(err, "") != "FailedCreatePodSandBox" {
 					t.Errorf("error %v", err)
 				}
 				return
@@ -87,14 +93,34 @@ func TestDNS(t *testing.T) {
 			}, nil,
 			runtime.DNSConfig{Servers: []string{"a", "b", "c"}, Searches: []string{"x"}},
 		},
+		"searches that are too long": {
+			func(p *corev1.Pod) {
+				p.Spec.DNSPolicy = corev1.DNSNone
+				p.Spec.DNSConfig = &corev1.PodDNSConfig{Nameservers: []string{"a"}, Searches: []string{"x", strings.Repeat("a", 254), "y"}}
+			}, nil,
+			runtime.DNSConfig{Servers: []string{"a"}, Searches: []string{"x", "y"}},
+		},
 		"too many searches": {
 			func(p *corev1.Pod) {
 				p.Spec.DNSPolicy = corev1.DNSNone
-				p.Spec.DNSConfig = &corev1.PodDNSConfig{Nameservers: []string{"a"}, Searches: []string{
-					strings.Repeat("a", 1000), strings.Repeat("b", 1000), strings.Repeat("c", 1000),
-				}}
+				p.Spec.DNSConfig = &corev1.PodDNSConfig{Nameservers: []string{"a"}, Searches: searches(33, 10)}
 			}, nil,
-			runtime.DNSConfig{Servers: []string{"a"}, Searches: []string{strings.Repeat("a", 1000), strings.Repeat("b", 1000)}},
+			runtime.DNSConfig{Servers: []string{"a"}, Searches: searches(32, 10)},
+		},
+		"too many characters": {
+			func(p *corev1.Pod) {
+				p.Spec.DNSPolicy = corev1.DNSNone
+				p.Spec.DNSConfig = &corev1.PodDNSConfig{Nameservers: []string{"a"}, Searches: searches(10, 250)}
+			}, nil,
+			runtime.DNSConfig{Servers: []string{"a"}, Searches: searches(8, 250)},
+		},
+		"the node itself": {
+			policy(corev1.DNSDefault), func(c *Config) { c.HostDNS, c.LocalDNS = nil, true },
+			runtime.DNSConfig{Servers: []string{"127.0.0.1", "::1"}, Searches: []string{"."}},
+		},
+		"the node itself, cluster first": {
+			policy(corev1.DNSClusterFirst), func(c *Config) { c.HostDNS, c.LocalDNS = nil, true },
+			runtime.DNSConfig{Servers: cluster.Servers, Searches: cluster.Searches[:3], Options: cluster.Options},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -117,6 +143,51 @@ func TestDNS(t *testing.T) {
 	})
 	if _, err := broken.Sandbox(podactor.SandboxSpecRequest{Pod: simplePod()}); err == nil || !strings.Contains(err.Error(), "no resolv.conf") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// searches are n different domains of that length.
+func searches(n, length int) []string {
+	var out []string
+	for i := range n {
+		out = append(out, strings.Repeat(string(rune('a'+i)), length))
+	}
+	return out
+}
+
+// TestDNSWarnings: what is left out is told.
+func TestDNSWarnings(t *testing.T) {
+	own := func(c corev1.PodDNSConfig) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Spec.DNSPolicy, p.Spec.DNSConfig = corev1.DNSNone, &c }
+	}
+	for want, tc := range map[string]struct {
+		pod    func(*corev1.Pod)
+		config func(*Config)
+	}{
+		"": {func(*corev1.Pod) {}, func(*Config) {}},
+		"DNSConfigForming: Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: 1 2 3": {
+			own(corev1.PodDNSConfig{Nameservers: []string{"1", "2", "3", "4"}}), func(*Config) {},
+		},
+		"DNSConfigForming: Search Line limits were exceeded, some search paths have been omitted, the applied search line is: x": {
+			own(corev1.PodDNSConfig{Searches: []string{"x", strings.Repeat("y", 300)}}), func(*Config) {},
+		},
+		`MissingClusterDNS: pod: "web_default(0a1b-2c3d)". kubelet does not have ClusterDNS IP configured and cannot create Pod using "ClusterFirst" policy. Falling back to "Default" policy.`: {
+			func(*corev1.Pod) {}, func(c *Config) { c.ClusterDNS = nil },
+		},
+	} {
+		var got []string
+		tell := func(e lifecycle.Event) {
+			if e.Type == lifecycle.EventWarning {
+				got = append(got, e.Reason+": "+e.Message)
+			}
+		}
+		b := newBuilder(t, tc.config)
+		if _, err := b.Sandbox(podactor.SandboxSpecRequest{Pod: simplePod(tc.pod), Tell: tell}); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Join(got, "; ") != want {
+			t.Errorf("told %q, want %q", got, want)
+		}
 	}
 }
 
@@ -143,7 +214,7 @@ func TestNonRoot(t *testing.T) {
 		want      string // part of the error; empty: fine
 	}{
 		"spec's user":        {user(new(int64(1))), "", ""},
-		"spec's root":        {user(new(int64(0))), "1000", "runAsUser 0"},
+		"spec's root":        {user(new(int64(0))), "1000", `container's runAsUser breaks non-root policy (pod: "web_default(0a1b-2c3d)", container: main)`},
 		"image's number":     {user(nil), "1000", ""},
 		"with group":         {user(nil), "1000:0", ""},
 		"image's root":       {user(nil), "0", "image will run as root"},
@@ -250,14 +321,14 @@ func TestSysctls(t *testing.T) {
 	}{
 		{name: "net.ipv4.tcp_syncookies"},
 		{name: "net/ipv4/tcp_syncookies"},
-		{name: "net.core.somaxconn", want: "not among the safe ones"},
+		{name: "net.core.somaxconn", want: "not allowlisted"},
 		{name: "net.core.somaxconn", allow: []string{"net.core.*"}},
 		{name: "net/core/somaxconn", allow: []string{"net.core.somaxconn"}},
-		{name: "net.core.somaxconn2", allow: []string{"net.core.somaxconn"}, want: "not among the safe ones"},
+		{name: "net.core.somaxconn2", allow: []string{"net.core.somaxconn"}, want: "not allowlisted"},
 		{name: "kernel.msgmax", allow: []string{"kernel.msg*"}},
-		{name: "kernel.msgmax", allow: []string{"kernel.msg*"}, host: func(p *corev1.Pod) { p.Spec.HostIPC = true }, want: "hostIPC"},
-		{name: "net.ipv4.tcp_syncookies", host: func(p *corev1.Pod) { p.Spec.HostNetwork = true }, want: "hostNetwork"},
-		{name: "vm.swappiness", want: "not among the safe ones"},
+		{name: "kernel.msgmax", allow: []string{"kernel.msg*"}, host: func(p *corev1.Pod) { p.Spec.HostIPC = true }, want: `"kernel.msgmax" not allowed with host IPC enabled`},
+		{name: "net.ipv4.tcp_syncookies", host: func(p *corev1.Pod) { p.Spec.HostNetwork = true }, want: `"net.ipv4.tcp_syncookies" not allowed with host Net enabled`},
+		{name: "vm.swappiness", want: "not allowlisted"},
 	} {
 		pod := simplePod(func(p *corev1.Pod) {
 			p.Spec.SecurityContext.Sysctls = []corev1.Sysctl{{Name: tc.name, Value: "1"}}
@@ -269,7 +340,7 @@ func TestSysctls(t *testing.T) {
 		if tc.want == "" && err != nil {
 			t.Errorf("%s: %v", tc.name, err)
 		}
-		if tc.want != "" && (err == nil || !strings.Contains(err.Error(), "spec.securityContext.sysctls[0]: ") ||
+		if tc.want != "" && (err == nil || !strings.HasPrefix(err.Error(), "forbidden sysctl: ") ||
 			!strings.Contains(err.Error(), tc.want) || reasoned.Reason(err, "") != "SysctlForbidden") {
 			t.Errorf("%s: error %v, want %q in it", tc.name, err, tc.want)
 		}
@@ -295,51 +366,44 @@ func TestCheckLooksAtValues(t *testing.T) {
 		return container(func(c *corev1.Container) { c.VolumeMounts = []corev1.VolumeMount{m} })
 	}
 	for want, change := range map[string]func(*corev1.Pod){
-		"":                     func(*corev1.Pod) {},
-		"metadata.uid: ":       func(p *corev1.Pod) { p.UID = "../../etc" },
-		"metadata.namespace: ": func(p *corev1.Pod) { p.Namespace = "" },
-		"spec.os.name: ":       func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} },
-		"spec.hostUsers: false is not acted on yet": func(p *corev1.Pod) { p.Spec.HostUsers = new(false) },
-		"spec.runtimeClassName: no handler":         func(p *corev1.Pod) { p.Spec.RuntimeClassName = new("gvisor") },
-		"spec.dnsConfig.nameservers: ":              func(p *corev1.Pod) { p.Spec.DNSPolicy = corev1.DNSNone },
-		"spec.dnsPolicy: ":                          func(p *corev1.Pod) { p.Spec.DNSPolicy = "Other" },
-		"spec.securityContext.supplementalGroupsPolicy: ": func(p *corev1.Pod) {
-			p.Spec.SecurityContext.SupplementalGroupsPolicy = new(corev1.SupplementalGroupsPolicyStrict)
-		},
+		"":                                       func(*corev1.Pod) {},
+		"metadata.uid: ":                         func(p *corev1.Pod) { p.UID = "../../etc" },
+		"metadata.namespace: ":                   func(p *corev1.Pod) { p.Namespace = "" },
+		"spec.hostUsers: false does not go with": func(p *corev1.Pod) { p.Spec.HostUsers, p.Spec.HostPID = new(false), true },
+		"spec.dnsConfig.nameservers: ":           func(p *corev1.Pod) { p.Spec.DNSPolicy = corev1.DNSNone },
+		"spec.dnsPolicy: ":                       func(p *corev1.Pod) { p.Spec.DNSPolicy = "Other" },
 		"spec.securityContext.seccompProfile: ": func(p *corev1.Pod) {
 			p.Spec.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: new("../x")}
 		},
-		"spec.containers[0].securityContext.appArmorProfile: invalid empty AppArmor profile name": secured(corev1.SecurityContext{
-			AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost},
-		}),
-		"metadata.annotations[container.apparmor.security.beta.kubernetes.io/main]: ": func(p *corev1.Pod) {
-			p.Annotations["container.apparmor.security.beta.kubernetes.io/main"] = "complain"
-		},
 		"spec.containers[0].securityContext.procMount: ":        secured(corev1.SecurityContext{ProcMount: new(corev1.UnmaskedProcMount)}),
 		"spec.containers[0].volumeMounts[0].mountPropagation: ": mounted(corev1.VolumeMount{MountPropagation: new(corev1.MountPropagationBidirectional)}),
-		"spec.containers[0].volumeMounts[0].recursiveReadOnly: ": mounted(corev1.VolumeMount{
-			ReadOnly: true, RecursiveReadOnly: new(corev1.RecursiveReadOnlyEnabled),
-		}),
 		"spec.containers[0].resources.limits[nvidia.com/gpu]: ": container(func(c *corev1.Container) {
 			c.Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1"), "cpu": resource.MustParse("1")}
 		}),
 		"spec.containers[0].livenessProbe: not acted on yet by this agent": container(func(c *corev1.Container) { c.LivenessProbe = &corev1.Probe{} }),
-		"spec.initContainers[0].envFrom: ": func(p *corev1.Pod) {
-			p.Spec.InitContainers = []corev1.Container{{Name: "i", EnvFrom: []corev1.EnvFromSource{{}}}}
-		},
-		"spec.containers[0].env[1].valueFrom.secretKeyRef: ": container(func(c *corev1.Container) {
-			c.Env = []corev1.EnvVar{{Name: "A"}, {Name: "B", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}}}
+		"spec.containers[0].env[1].valueFrom.fileKeyRef: the feature gate EnvFiles": container(func(c *corev1.Container) {
+			c.Env = []corev1.EnvVar{{Name: "A"}, {Name: "B", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{Key: "k"}}}}
 		}),
+		"spec.containers[0].lifecycle.stopSignal: the feature gate ContainerStopSignals": container(func(c *corev1.Container) {
+			c.Lifecycle = &corev1.Lifecycle{StopSignal: new(corev1.SIGUSR1)}
+		}),
+		"spec.ephemeralContainers[0].volumeDevices: ": func(p *corev1.Pod) {
+			p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+				Name: "e", VolumeDevices: []corev1.VolumeDevice{{Name: "d"}},
+			}}}
+		},
+		"spec.ephemeralContainers[0].securityContext.seccompProfile: ": func(p *corev1.Pod) {
+			p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+				Name: "e", SecurityContext: &corev1.SecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: "x"}},
+			}}}
+		},
 		"spec.volumes[0].emptyDir.medium: ": func(p *corev1.Pod) {
 			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}}
-		},
-		"spec.volumes[0].secret: ": func(p *corev1.Pod) {
-			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}}}
 		},
 		"spec.resources: ": func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{} },
 	} {
 		t.Run(want, func(t *testing.T) {
-			err := newBuilder(t).Check(simplePod(change))
+			err := newBuilder(t, func(c *Config) { c.EnvFiles = false }).Check(simplePod(change))
 			if want == "" {
 				if err != nil {
 					t.Error(err)
@@ -358,25 +422,93 @@ func TestCheckLooksAtValues(t *testing.T) {
 
 func TestCheckNamesAllAtOnce(t *testing.T) {
 	pod := simplePod(func(p *corev1.Pod) {
-		p.Spec.HostUsers = new(false)
+		p.Spec.HostUsers, p.Spec.HostIPC = new(false), true
 		p.Spec.Containers[0].StartupProbe = &corev1.Probe{}
 		p.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "d"}}
 	})
 	err := newBuilder(t).Check(pod)
 	want := "spec.containers[0].volumeDevices: not acted on yet by this agent; " +
-		"spec.containers[0].startupProbe: not acted on yet by this agent; spec.hostUsers: false is not acted on yet by this agent"
+		"spec.containers[0].startupProbe: not acted on yet by this agent; spec.hostUsers: false does not go with hostNetwork, hostPID or hostIPC"
 	if err == nil || err.Error() != want || reasoned.Reason(err, "") != "UnsupportedField" {
 		t.Errorf("error %v", err)
 	}
 }
 
-func TestAppArmorNeedsTheHost(t *testing.T) {
-	pod := simplePod(func(p *corev1.Pod) {
-		p.Spec.SecurityContext.AppArmorProfile = &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault}
-	})
-	err := newBuilder(t, func(c *Config) { c.AppArmor = false }).Check(pod)
-	if err == nil || reasoned.Reason(err, "") != "AppArmor" || !strings.Contains(err.Error(), "AppArmor is not enabled on the host") {
-		t.Errorf("error %v", err)
+// TestStockRefusals: what the stock kubelet refuses as well has its reason and
+// its words, and nothing else beside.
+func TestStockRefusals(t *testing.T) {
+	profile := func(p corev1.AppArmorProfile) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{AppArmorProfile: &p}
+		}
+	}
+	for name, tc := range map[string]struct {
+		change        func(*corev1.Pod)
+		node          func(*Config)
+		reason, words string
+	}{
+		"os": {
+			func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} }, nil,
+			"PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS",
+		},
+		"groups": {
+			func(p *corev1.Pod) {
+				p.Spec.SecurityContext.SupplementalGroupsPolicy = new(corev1.SupplementalGroupsPolicyStrict)
+			}, nil,
+			"SupplementalGroupsPolicyNotSupported", "SupplementalGroupsPolicy=Strict is not supported in this node",
+		},
+		"no AppArmor": {
+			profile(corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault}), func(c *Config) { c.AppArmor = false },
+			"AppArmor", "Cannot enforce AppArmor: AppArmor is not enabled on the host",
+		},
+		"no AppArmor, unconfined": {
+			profile(corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}), func(c *Config) { c.AppArmor = false }, "", "",
+		},
+		"empty profile": {
+			profile(corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost}), nil,
+			"AppArmor", "Cannot enforce AppArmor: invalid empty AppArmor profile name: a Localhost profile must be named",
+		},
+		"annotation": {
+			func(p *corev1.Pod) { p.Annotations["container.apparmor.security.beta.kubernetes.io/main"] = "complain" }, nil,
+			"AppArmor", `Cannot enforce AppArmor: AppArmor annotation "complain": must be runtime/default, unconfined or localhost/NAME`,
+		},
+		"sysctl": {
+			func(p *corev1.Pod) {
+				p.Spec.SecurityContext.Sysctls = []corev1.Sysctl{{Name: "kernel.msgmax"}}
+				p.Spec.Containers[0].LivenessProbe = &corev1.Probe{} // ours alone
+			}, nil,
+			"SysctlForbidden", `forbidden sysctl: "kernel.msgmax" not allowlisted`,
+		},
+		"old kernel": {
+			func(p *corev1.Pod) { p.Spec.SecurityContext.Sysctls = []corev1.Sysctl{{Name: "net.ipv4.tcp_rmem"}} },
+			func(c *Config) { c.Kernel = "4.14.0-1" },
+			"SysctlForbidden", `forbidden sysctl: "net.ipv4.tcp_rmem" not allowlisted`,
+		},
+		"new kernel": {
+			func(p *corev1.Pod) { p.Spec.SecurityContext.Sysctls = []corev1.Sysctl{{Name: "net.ipv4.tcp_rmem"}} },
+			func(c *Config) { c.Kernel = "6.1.0-18-amd64" }, "", "",
+		},
+		"users of the node": {
+			func(p *corev1.Pod) {
+				p.Spec.SecurityContext.Sysctls = []corev1.Sysctl{{Name: "user.max_user_namespaces"}}
+			},
+			func(c *Config) { c.AllowedUnsafeSysctls = []string{"user.*"} },
+			"SysctlForbidden", `forbidden sysctl: "user.max_user_namespaces" not allowed with host User enabled`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := newBuilder(t, func(c *Config) {
+				if tc.node != nil {
+					tc.node(c)
+				}
+			}).Check(simplePod(tc.change))
+			if tc.reason == "" && err == nil {
+				return
+			}
+			if err == nil || err.Error() != tc.words || reasoned.Reason(err, "") != tc.reason || !reasoned.Fatal(err) {
+				t.Errorf("%v (%s)", err, reasoned.Reason(err, ""))
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package podspec
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -16,7 +17,7 @@ import (
 // Sandbox is the configuration of the pod's sandbox. Its errors have the reason
 // "FailedCreatePodSandBox".
 func (b *Builder) Sandbox(req podactor.SandboxSpecRequest) (runtime.SandboxConfig, error) {
-	cfg, err := b.sandbox(req.Pod)
+	cfg, err := b.sandbox(req)
 	if err != nil {
 		return runtime.SandboxConfig{}, reasoned.New("FailedCreatePodSandBox", err)
 	}
@@ -24,16 +25,16 @@ func (b *Builder) Sandbox(req podactor.SandboxSpecRequest) (runtime.SandboxConfi
 	return cfg, nil
 }
 
-func (b *Builder) sandbox(pod *corev1.Pod) (runtime.SandboxConfig, error) {
+func (b *Builder) sandbox(req podactor.SandboxSpecRequest) (runtime.SandboxConfig, error) {
+	pod := req.Pod
+	if err := b.checkUserNamespace(req); err != nil {
+		return runtime.SandboxConfig{}, err
+	}
 	hostname, err := b.hostname(pod)
 	if err != nil {
 		return runtime.SandboxConfig{}, err
 	}
-	dns, err := b.dns(pod)
-	if err != nil {
-		return runtime.SandboxConfig{}, err
-	}
-	handler, err := b.runtimeHandler(pod)
+	dns, err := b.dns(pod, teller(req.Tell))
 	if err != nil {
 		return runtime.SandboxConfig{}, err
 	}
@@ -41,7 +42,7 @@ func (b *Builder) sandbox(pod *corev1.Pod) (runtime.SandboxConfig, error) {
 		Name:           pod.Name,
 		Namespace:      pod.Namespace,
 		UID:            string(pod.UID),
-		RuntimeHandler: handler,
+		RuntimeHandler: req.RuntimeHandler,
 		Hostname:       hostname,
 		LogDirectory:   b.LogDirectory(pod),
 		DNS:            dns,
@@ -49,8 +50,8 @@ func (b *Builder) sandbox(pod *corev1.Pod) (runtime.SandboxConfig, error) {
 		Labels:         sandboxLabels(pod),
 		Annotations:    maps.Clone(pod.Annotations),
 		CgroupParent:   b.cfg.Cgroups.Parent(pod),
-		Sysctls:        sysctls(pod),
-		Security:       sandboxSecurity(pod),
+		Sysctls:        b.sysctls(pod),
+		Security:       sandboxSecurity(req),
 	}
 	total := runtimeResources(resources.PodLimitsWithoutOverhead(pod, b.cfg.CPUQuota))
 	cfg.Resources = &total
@@ -66,23 +67,31 @@ func (b *Builder) LogDirectory(pod *corev1.Pod) string {
 	return filepath.Join(b.cfg.PodLogsDir, pod.Namespace+"_"+pod.Name+"_"+string(pod.UID))
 }
 
-func (b *Builder) runtimeHandler(pod *corev1.Pod) (string, error) {
-	class := value(pod.Spec.RuntimeClassName)
-	if class == "" {
-		return "", nil
+// checkUserNamespace holds pods that want users of their own back where the
+// runtime can not give them: they would be root on the node.
+func (b *Builder) checkUserNamespace(req podactor.SandboxSpecRequest) error {
+	switch can := b.features(req.RuntimeHandler).UserNamespaces; {
+	case !ownUsers(req.Pod) || can && req.UserNamespace != nil:
+		return nil
+	case can:
+		return errNoUsers
+	case req.RuntimeHandler != "":
+		return fmt.Errorf("can't set `spec.hostUsers: false`, RuntimeClass handler %q does not support user namespaces", req.RuntimeHandler)
 	}
-	handler, ok := b.cfg.RuntimeHandlers[class]
-	if !ok {
-		return "", fmt.Errorf("spec.runtimeClassName: no handler is known for runtime class %q", class)
-	}
-	return handler, nil
+	return fmt.Errorf("can't set `spec.hostUsers: false`, runtime does not support user namespaces")
 }
 
-// features are what the pod's runtime handler can do.
-func (b *Builder) features(pod *corev1.Pod) RuntimeFeatures {
-	handler, err := b.runtimeHandler(pod)
-	if err != nil || b.cfg.Features == nil {
-		return RuntimeFeatures{} // such a pod is refused for its runtime class
+// ownUsers says that the pod is to have users of its own.
+func ownUsers(pod *corev1.Pod) bool { return pod.Spec.HostUsers != nil && !*pod.Spec.HostUsers }
+
+// errNoUsers keeps a pod from running as the node's users because somebody
+// forgot to ask for its own.
+var errNoUsers = errors.New("can't set `spec.hostUsers: false`, no user namespace was given to the pod")
+
+// features are what a runtime handler can do.
+func (b *Builder) features(handler string) RuntimeFeatures {
+	if b.cfg.Features == nil {
+		return RuntimeFeatures{}
 	}
 	return b.cfg.Features(handler)
 }

@@ -1,6 +1,7 @@
 package podspec
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"nodekit.dev/node/podactor"
 	"nodekit.dev/runtime"
 )
 
@@ -25,8 +27,9 @@ func readonlyPaths() []string {
 	return []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 }
 
-func namespaces(pod *corev1.Pod) runtime.Namespaces {
+func namespaces(pod *corev1.Pod, user *runtime.UserNamespace) runtime.Namespaces {
 	ns := runtime.Namespaces{
+		User:    user,
 		Network: runtime.NamespacePod,
 		PID:     runtime.NamespaceContainer,
 		IPC:     runtime.NamespacePod,
@@ -49,9 +52,10 @@ func namespaces(pod *corev1.Pod) runtime.Namespaces {
 // sandboxSecurity is the security context of the sandbox itself. Its only
 // process does nothing, so it is always confined by the runtime's seccomp
 // profile, whatever the containers ask for.
-func sandboxSecurity(pod *corev1.Pod) runtime.SandboxSecurity {
+func sandboxSecurity(req podactor.SandboxSpecRequest) runtime.SandboxSecurity {
+	pod := req.Pod
 	out := runtime.SandboxSecurity{
-		Namespaces: namespaces(pod),
+		Namespaces: namespaces(pod, req.UserNamespace),
 		Privileged: hasPrivileged(pod),
 		Seccomp:    &runtime.Profile{Type: runtime.ProfileRuntimeDefault},
 	}
@@ -70,7 +74,10 @@ func hasPrivileged(pod *corev1.Pod) bool {
 		return c.SecurityContext != nil && value(c.SecurityContext.Privileged)
 	}
 	return slices.ContainsFunc(pod.Spec.Containers, privileged) ||
-		slices.ContainsFunc(pod.Spec.InitContainers, privileged)
+		slices.ContainsFunc(pod.Spec.InitContainers, privileged) ||
+		slices.ContainsFunc(pod.Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool {
+			return privileged(corev1.Container(c.EphemeralContainerCommon))
+		})
 }
 
 // effective is the container's security context with the pod's where the
@@ -96,11 +103,15 @@ func inherit[T any](own **T, pods *T) {
 	}
 }
 
-func (b *Builder) containerSecurity(pod *corev1.Pod, c *corev1.Container, imageUser string) (runtime.ContainerSecurity, error) {
+func (b *Builder) containerSecurity(req podactor.ContainerSpecRequest, c *corev1.Container) (runtime.ContainerSecurity, error) {
+	pod := req.Pod
+	if ownUsers(pod) && req.UserNamespace == nil {
+		return runtime.ContainerSecurity{}, errNoUsers
+	}
 	sc := effective(pod, c)
 	if value(sc.RunAsNonRoot) {
-		if err := checkNonRoot(sc, imageUser); err != nil {
-			return runtime.ContainerSecurity{}, err
+		if err := checkNonRoot(sc, req.ImageUser); err != nil {
+			return runtime.ContainerSecurity{}, fmt.Errorf("%w (pod: %q, container: %s)", err, podName(pod), c.Name)
 		}
 	}
 	seccomp, err := b.seccomp(sc.SeccompProfile)
@@ -113,16 +124,18 @@ func (b *Builder) containerSecurity(pod *corev1.Pod, c *corev1.Container, imageU
 	}
 	out := runtime.ContainerSecurity{
 		Privileged:      value(sc.Privileged),
-		Namespaces:      namespaces(pod),
+		Namespaces:      targeted(namespaces(pod, req.UserNamespace), req.TargetID),
 		SELinux:         selinux(sc.SELinuxOptions),
 		RunAsUser:       sc.RunAsUser,
 		RunAsGroup:      sc.RunAsGroup,
 		ReadonlyRootfs:  value(sc.ReadOnlyRootFilesystem),
 		NoNewPrivileges: sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation,
-		MaskedPaths:     append(maskedPaths(), b.cfg.ExtraMaskedPaths...),
-		ReadonlyPaths:   readonlyPaths(),
 		Seccomp:         seccomp,
 		AppArmor:        apparmor,
+	}
+	if value(sc.ProcMount) != corev1.UnmaskedProcMount {
+		out.MaskedPaths = append(maskedPaths(), b.cfg.ExtraMaskedPaths...)
+		out.ReadonlyPaths = readonlyPaths()
 	}
 	if caps := sc.Capabilities; caps != nil {
 		out.AddCapabilities = capabilities(caps.Add)
@@ -132,8 +145,22 @@ func (b *Builder) containerSecurity(pod *corev1.Pod, c *corev1.Container, imageU
 		out.SupplementalGroups = supplementalGroups(all)
 		out.SupplementalGroupsPolicy = string(value(all.SupplementalGroupsPolicy))
 	}
-	userOfGroup(&out, imageUser)
+	nameUser(&out, req.ImageUser)
 	return out, nil
+}
+
+// targeted lets a container that has its processes for itself see those of
+// another one.
+func targeted(ns runtime.Namespaces, containerID string) runtime.Namespaces {
+	if containerID != "" && ns.PID == runtime.NamespaceContainer {
+		ns.PID, ns.TargetID = runtime.NamespaceTarget, containerID
+	}
+	return ns
+}
+
+// podName names a pod in messages as the stock kubelet does.
+func podName(pod *corev1.Pod) string {
+	return fmt.Sprintf("%s_%s(%s)", pod.Name, pod.Namespace, pod.UID)
 }
 
 // checkNonRoot refuses what runs as root or may do so: the user is the spec's,
@@ -141,24 +168,24 @@ func (b *Builder) containerSecurity(pod *corev1.Pod, c *corev1.Container, imageU
 func checkNonRoot(sc *corev1.SecurityContext, imageUser string) error {
 	if sc.RunAsUser != nil {
 		if *sc.RunAsUser == 0 {
-			return fmt.Errorf("runAsNonRoot forbids runAsUser 0")
+			return errors.New("container's runAsUser breaks non-root policy")
 		}
 		return nil
 	}
 	uid, isNumber := imageUID(imageUser)
 	switch {
 	case imageUser == "" || isNumber && uid == 0:
-		return fmt.Errorf("container has runAsNonRoot and image will run as root")
+		return errors.New("container has runAsNonRoot and image will run as root")
 	case !isNumber:
 		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root", imageUser)
 	}
 	return nil
 }
 
-// userOfGroup names the image's user where the spec sets a group alone: the CRI
-// takes no group without a user.
-func userOfGroup(out *runtime.ContainerSecurity, imageUser string) {
-	if out.RunAsGroup == nil || out.RunAsUser != nil {
+// nameUser names the image's user where the spec names none, as the stock
+// kubelet does: alone, without the group that the image may name with it.
+func nameUser(out *runtime.ContainerSecurity, imageUser string) {
+	if out.RunAsUser != nil {
 		return
 	}
 	if imageUser == "" {

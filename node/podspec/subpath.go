@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"nodekit.dev/node/podactor"
 )
 
@@ -17,7 +15,9 @@ func (b *Builder) ExpandSubPath(req podactor.ContainerMountsRequest, expr string
 	if err != nil {
 		return "", err
 	}
-	env, err := b.environment(podactor.ContainerSpecRequest{Pod: req.Pod, Container: req.Container, PodIPs: req.PodIPs}, c)
+	env, err := b.environment(podactor.ContainerSpecRequest{
+		Pod: req.Pod, Container: req.Container, PodIPs: req.PodIPs, HostIPs: req.HostIPs, Environment: req.Environment,
+	}, c)
 	if err != nil {
 		return "", err
 	}
@@ -35,8 +35,8 @@ func (b *Builder) ExpandSubPath(req podactor.ContainerMountsRequest, expr string
 	return path, nil
 }
 
-// RecursiveReadOnly says whether the runtime handler of that pod can make
-// mounts recursively read-only.
-func (b *Builder) RecursiveReadOnly(pod *corev1.Pod) bool {
-	return b.features(pod).RecursiveReadOnlyMounts
+// RecursiveReadOnly says whether a runtime handler can make mounts recursively
+// read-only.
+func (b *Builder) RecursiveReadOnly(handler string) bool {
+	return b.features(handler).RecursiveReadOnlyMounts
 }

@@ -27,6 +27,10 @@ func (b *Builder) refusedValues(pod *corev1.Pod) []refusal {
 	for i := range pod.Spec.Containers {
 		out = append(out, b.refusedInContainer(pod, &pod.Spec.Containers[i], fmt.Sprintf("spec.containers[%d]", i))...)
 	}
+	for i := range pod.Spec.EphemeralContainers {
+		c := corev1.Container(pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)
+		out = append(out, b.refusedInContainer(pod, &c, fmt.Sprintf("spec.ephemeralContainers[%d]", i))...)
+	}
 	return out
 }
 
@@ -39,13 +43,10 @@ func (b *Builder) refusedPodValues(pod *corev1.Pod) []refusal {
 		}
 	}
 	if spec.OS != nil && spec.OS.Name != corev1.Linux {
-		out = append(out, refusal{"spec.os.name", fmt.Sprintf("%q is not the OS of this node, which is linux", spec.OS.Name), "PodOSNotSupported"})
+		out = append(out, refusal{"spec.os.name", "Failed to admit pod as the OS field doesn't match node OS", "PodOSNotSupported"})
 	}
-	if spec.HostUsers != nil && !*spec.HostUsers {
-		out = append(out, refusal{"spec.hostUsers", "false is " + notYet, ""})
-	}
-	if _, err := b.runtimeHandler(pod); err != nil {
-		out = append(out, refusal{"spec.runtimeClassName", fmt.Sprintf("no handler is known for runtime class %q", *spec.RuntimeClassName), ""})
+	if ownUsers(pod) && (spec.HostNetwork || spec.HostPID || spec.HostIPC) {
+		out = append(out, refusal{"spec.hostUsers", "false does not go with hostNetwork, hostPID or hostIPC", ""})
 	}
 	if spec.DNSPolicy == corev1.DNSNone && (spec.DNSConfig == nil || len(spec.DNSConfig.Nameservers) == 0) {
 		out = append(out, refusal{"spec.dnsConfig.nameservers", "needed with dnsPolicy None", ""})
@@ -79,8 +80,8 @@ func (b *Builder) refusedPodSecurity(pod *corev1.Pod) []refusal {
 	switch value(sc.SupplementalGroupsPolicy) {
 	case "", corev1.SupplementalGroupsPolicyMerge:
 	case corev1.SupplementalGroupsPolicyStrict:
-		if !b.features(pod).SupplementalGroupsPolicy {
-			out = append(out, refusal{at + "supplementalGroupsPolicy", "the runtime can not keep to Strict", "SupplementalGroupsPolicyNotSupported"})
+		if !b.features("").SupplementalGroupsPolicy { // of the runtime, whatever the handler
+			out = append(out, refusal{at + "supplementalGroupsPolicy", "SupplementalGroupsPolicy=Strict is not supported in this node", "SupplementalGroupsPolicyNotSupported"})
 		}
 	default:
 		out = append(out, refusal{at + "supplementalGroupsPolicy", fmt.Sprintf("%q is not known", *sc.SupplementalGroupsPolicy), ""})
@@ -106,10 +107,10 @@ func (b *Builder) refusedProfiles(seccomp *corev1.SeccompProfile, apparmor *core
 
 func (b *Builder) refusedAppArmor(at string, confines bool, err error) []refusal {
 	switch {
-	case err != nil:
-		return []refusal{{at, err.Error(), "AppArmor"}}
 	case confines && !b.cfg.AppArmor:
-		return []refusal{{at, "AppArmor is not enabled on the host", "AppArmor"}}
+		return []refusal{{at, "Cannot enforce AppArmor: AppArmor is not enabled on the host", "AppArmor"}}
+	case err != nil:
+		return []refusal{{at, "Cannot enforce AppArmor: " + err.Error(), "AppArmor"}}
 	}
 	return nil
 }
@@ -117,8 +118,9 @@ func (b *Builder) refusedAppArmor(at string, confines bool, err error) []refusal
 func (b *Builder) refusedInContainer(pod *corev1.Pod, c *corev1.Container, at string) []refusal {
 	out := refusedResources(c, at+".resources.")
 	for i := range c.VolumeMounts {
-		out = append(out, b.refusedMount(pod, c, &c.VolumeMounts[i], fmt.Sprintf("%s.volumeMounts[%d].", at, i))...)
+		out = append(out, refusedMount(c, &c.VolumeMounts[i], fmt.Sprintf("%s.volumeMounts[%d].", at, i))...)
 	}
+	out = append(out, b.refusedByGate(c, at)...)
 	if text, ok := pod.Annotations[appArmorAnnotation+c.Name]; ok {
 		_, err := appArmorText(text)
 		confines := text != corev1.DeprecatedAppArmorBetaProfileNameUnconfined
@@ -130,22 +132,36 @@ func (b *Builder) refusedInContainer(pod *corev1.Pod, c *corev1.Container, at st
 		return out
 	}
 	at += ".securityContext."
-	if p := value(sc.ProcMount); p != "" && p != corev1.DefaultProcMount {
-		out = append(out, refusal{at + "procMount", fmt.Sprintf("%q needs a user namespace (hostUsers: false), which is %s", p, notYet), ""})
+	switch p := value(sc.ProcMount); {
+	case p == "", p == corev1.DefaultProcMount:
+	case p != corev1.UnmaskedProcMount:
+		out = append(out, refusal{at + "procMount", fmt.Sprintf("%q is not known", p), ""})
+	case !ownUsers(pod):
+		out = append(out, refusal{at + "procMount", "Unmasked needs users of the pod's own (hostUsers: false)", ""})
 	}
 	return append(out, b.refusedProfiles(sc.SeccompProfile, sc.AppArmorProfile, at)...)
 }
 
-func (b *Builder) refusedMount(pod *corev1.Pod, c *corev1.Container, m *corev1.VolumeMount, at string) []refusal {
+// refusedByGate looks at fields whose feature gate is off.
+func (b *Builder) refusedByGate(c *corev1.Container, at string) []refusal {
 	var out []refusal
-	privileged := c.SecurityContext != nil && value(c.SecurityContext.Privileged)
-	if value(m.MountPropagation) == corev1.MountPropagationBidirectional && !privileged {
-		out = append(out, refusal{at + "mountPropagation", "Bidirectional is for privileged containers only", ""})
+	if !b.cfg.StopSignals && c.Lifecycle != nil && c.Lifecycle.StopSignal != nil {
+		out = append(out, refusal{at + ".lifecycle.stopSignal", "the feature gate ContainerStopSignals is off", ""})
 	}
-	if value(m.RecursiveReadOnly) == corev1.RecursiveReadOnlyEnabled && !b.features(pod).RecursiveReadOnlyMounts {
-		out = append(out, refusal{at + "recursiveReadOnly", "the runtime can not make mounts recursively read-only", ""})
+	for i := range c.Env {
+		if from := c.Env[i].ValueFrom; !b.cfg.EnvFiles && from != nil && from.FileKeyRef != nil {
+			out = append(out, refusal{fmt.Sprintf("%s.env[%d].valueFrom.fileKeyRef", at, i), "the feature gate EnvFiles is off", ""})
+		}
 	}
 	return out
+}
+
+func refusedMount(c *corev1.Container, m *corev1.VolumeMount, at string) []refusal {
+	privileged := c.SecurityContext != nil && value(c.SecurityContext.Privileged)
+	if value(m.MountPropagation) == corev1.MountPropagationBidirectional && !privileged {
+		return []refusal{{at + "mountPropagation", "Bidirectional is for privileged containers only", ""}}
+	}
+	return nil
 }
 
 // refusedResources looks at the resources by name: what is not known here would

@@ -51,7 +51,7 @@ func (m mounter) ContainerMounts(ctx context.Context, req podactor.ContainerMoun
 	mounts, err := m.volumes.ContainerMounts(ctx, volume.ContainerMountsRequest{
 		Pod: req.Pod, Container: req.Container,
 		Expand:            func(expr string) (string, error) { return m.specs.ExpandSubPath(req, expr) },
-		RecursiveReadOnly: m.specs.RecursiveReadOnly(req.Pod),
+		RecursiveReadOnly: m.specs.RecursiveReadOnly(req.RuntimeHandler),
 	})
 	out := make([]runtime.Mount, 0, len(mounts))
 	for _, mount := range mounts {

@@ -2,6 +2,8 @@ package nodecert
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -109,6 +111,28 @@ func (m *Manager) followKubeconfig(ctx context.Context) error {
 		}
 		files.read(config.CertFile, config.KeyFile)
 		return []string{m.cfg.Kubeconfig, config.CertFile, config.KeyFile}
+	})
+}
+
+// followBootstrap has the client certificate tried for again at once when a
+// kubeconfig changed: somebody mended it.
+func (m *Manager) followBootstrap(ctx context.Context) error {
+	paths := []string{m.cfg.Kubeconfig}
+	if m.cfg.BootstrapKubeconfig != "" {
+		paths = append(paths, m.cfg.BootstrapKubeconfig)
+	}
+	var last string
+	return m.follow(ctx, func() []string {
+		var content string
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			content += fmt.Sprintln(path, err, string(text))
+		}
+		if content != last {
+			last = content
+			m.client.tryAgain()
+		}
+		return paths
 	})
 }
 

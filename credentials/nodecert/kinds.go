@@ -4,7 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"time"
+
+	"nodekit.dev/internal/backoff"
 )
+
+// retryPolicy is how long to wait after failures in a row.
+func retryPolicy() backoff.Policy {
+	return backoff.Policy{Base: 2 * time.Second, Max: time.Minute}
+}
 
 // clientRotator keeps the certificate for the API server.
 func (m *Manager) clientRotator() *rotator {
@@ -13,6 +20,7 @@ func (m *Manager) clientRotator() *rotator {
 		kind: KindClient, held: m.held.client, observe: m.cfg.Observer, log: m.log,
 		store:   store{dir: m.cfg.Dir, prefix: "kubelet-client", log: m.log},
 		byAge:   m.cfg.RotateCertificates,
+		retry:   retryPolicy(),
 		kick:    make(chan struct{}, 1),
 		initial: m.fromKubeconfig,
 		want:    func() *template { return asks },
@@ -49,6 +57,7 @@ func (m *Manager) serverRotator() *rotator {
 		kind: KindServer, held: m.held.server, observe: m.cfg.Observer, log: m.log,
 		store: store{dir: m.cfg.Dir, prefix: "kubelet-server", log: m.log},
 		byAge: true,
+		retry: retryPolicy(),
 		kick:  make(chan struct{}, 1),
 		initial: func(time.Time) (*tls.Certificate, string) {
 			if m.cfg.TLSCertFile == "" {

@@ -65,6 +65,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	group := tasks.New(ctx)
 	if m.client != nil {
 		group.Go("client-certificate", m.client.run)
+		group.Go("kubeconfig-files", m.followBootstrap)
 	} else {
 		group.Go("client-certificate", m.followKubeconfig)
 	}

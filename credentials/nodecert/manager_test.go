@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 
+	"nodekit.dev/internal/backoff"
 	"nodekit.dev/internal/kubeclient"
 )
 
@@ -69,6 +70,11 @@ func start(t *testing.T, cfg Config, addresses func() []corev1.NodeAddress, befo
 	m, err := New(cfg, addresses, slog.New(slog.NewTextHandler(out, nil)))
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, r := range []*rotator{m.client, m.server} {
+		if r != nil {
+			r.retry.Base, r.retry.Max = 50*time.Millisecond, 200*time.Millisecond
+		}
 	}
 	for _, call := range before {
 		call(m)
@@ -254,7 +260,9 @@ func TestRejectedRequestsAreMadeAnew(t *testing.T) {
 func TestWaitsForWhatIsMissing(t *testing.T) {
 	a, p := newAuthority(t), newPaths(t)
 	a.away = true
-	m := start(t, p.config(), nil)
+	// Only the files make it try again; the pause after a failure is longer
+	// than the test waits.
+	m := start(t, p.config(), nil, func(m *Manager) { m.client.retry = backoff.Policy{Base: time.Hour, Max: time.Hour} })
 	says := func(want string) {
 		t.Helper()
 		eventually(t, "an error with "+want, func() bool {
@@ -269,6 +277,7 @@ func TestWaitsForWhatIsMissing(t *testing.T) {
 	a.kubeconfig(p.bootstrap, "expired")
 	says("ServiceUnavailable")
 	a.set(func() { a.away = false })
+	a.kubeconfig(p.bootstrap, "expired too")
 	says("does not accept bootstrap kubeconfig " + p.bootstrap)
 	a.kubeconfig(p.bootstrap, "first")
 	ready(t, m.Ready())

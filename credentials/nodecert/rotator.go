@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"nodekit.dev/internal/backoff"
 )
 
-// rotator keeps one certificate that is had by signing requests. All but kick
-// belongs to the goroutine of run.
+// rotator keeps one certificate that is had by signing requests. All but kick and
+// hasten belongs to the goroutine of run.
 type rotator struct {
 	kind    Kind
 	held    *held
@@ -33,7 +34,9 @@ type rotator struct {
 	used   func()
 	finish func() error
 	byAge  bool // replace it before it expires
+	retry  backoff.Policy
 	kick   chan struct{}
+	hasten atomic.Bool // with kick: what failed may work now
 
 	current  *tls.Certificate
 	borrowed string // why initial must be replaced
@@ -46,9 +49,6 @@ type rotator struct {
 	lastWhy    string
 	lastErr    string
 }
-
-// retry is how long to wait after failures in a row.
-func retry() backoff.Policy { return backoff.Policy{Base: 2 * time.Second, Max: time.Minute} }
 
 // run returns when ctx ends.
 func (r *rotator) run(ctx context.Context) error {
@@ -80,6 +80,12 @@ func (r *rotator) wakeUp() {
 	case r.kick <- struct{}{}:
 	default:
 	}
+}
+
+// tryAgain is wakeUp for when there is no reason to wait after a failure.
+func (r *rotator) tryAgain() {
+	r.hasten.Store(true)
+	r.wakeUp()
 }
 
 func (r *rotator) situation(now time.Time) situation {
@@ -201,7 +207,7 @@ func (r *rotator) settle(ctx context.Context, err error) {
 		return
 	}
 	now := time.Now()
-	r.failures = r.failures.Fail(retry(), now, err.Error())
+	r.failures = r.failures.Fail(r.retry, now, err.Error())
 	r.retryAt = now.Add(time.Duration(float64(r.failures.Delay) * (1 + 0.2*rand.Float64())))
 	r.held.explain(err.Error())
 	if r.observe.RenewFailed != nil {
@@ -236,5 +242,8 @@ func (r *rotator) sleep(ctx context.Context, wake time.Time) {
 	case <-ctx.Done():
 	case <-timer:
 	case <-r.kick:
+		if r.hasten.Swap(false) {
+			r.retryAt = time.Time{}
+		}
 	}
 }

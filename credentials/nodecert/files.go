@@ -24,7 +24,7 @@ func (m *Manager) follow(ctx context.Context, read func() (paths []string)) erro
 	var problems chan error
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		m.log.Debug("certificate files are looked at each minute only", "error", err)
+		m.log.Debug("certificate files are looked at each minute only", "err", err)
 	} else {
 		defer watcher.Close()
 		events, problems = watcher.Events, watcher.Errors
@@ -43,7 +43,7 @@ func (m *Manager) follow(ctx context.Context, read func() (paths []string)) erro
 				continue
 			}
 			if err := watcher.Add(dir); err != nil {
-				m.log.Debug("certificate file is looked at each minute only", "file", path, "error", err)
+				m.log.Debug("certificate file is looked at each minute only", "file", path, "err", err)
 			}
 		}
 		select {
@@ -52,7 +52,7 @@ func (m *Manager) follow(ctx context.Context, read func() (paths []string)) erro
 		case <-ticker.C:
 		case <-events:
 		case err := <-problems:
-			m.log.Debug("watching certificate files", "error", err)
+			m.log.Debug("watching certificate files", "err", err)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func (r *reader) read(certFile, keyFile string) {
 	pair, err := loadPair(certFile, keyFile)
 	if err != nil {
 		if err.Error() != r.last {
-			r.m.log.Warn("certificate files can not be used; the last good ones stay in use", "kind", r.held.kind, "error", err)
+			r.m.log.Warn("certificate files can not be used; the last good ones stay in use", "kind", r.held.kind, "err", err)
 			r.held.explain(err.Error())
 		}
 		r.last = err.Error()
@@ -99,7 +99,7 @@ func (m *Manager) followKubeconfig(ctx context.Context) error {
 		config, err := kubeclient.Load(m.cfg.Kubeconfig)
 		if err != nil {
 			if err.Error() != files.last {
-				m.log.Warn("kubeconfig can not be used", "error", err)
+				m.log.Warn("kubeconfig can not be used", "err", err)
 				m.held.client.explain(err.Error())
 			}
 			files.last = err.Error()
@@ -148,7 +148,7 @@ func (m *Manager) followServing(ctx context.Context) error {
 	return m.follow(ctx, func() []string {
 		if own {
 			if err := m.selfSigned(certFile, keyFile, time.Now()); err != nil {
-				m.log.Warn("no self-signed serving certificate", "error", err)
+				m.log.Warn("no self-signed serving certificate", "err", err)
 				m.held.server.explain(err.Error())
 			}
 		}

@@ -65,7 +65,7 @@ func (m *Manager) serverRotator() *rotator {
 			}
 			pair, err := loadPair(m.cfg.TLSCertFile, m.cfg.TLSPrivateKeyFile)
 			if err != nil {
-				m.log.Warn("tlsCertFile can not be used; asking for a certificate", "error", err)
+				m.log.Warn("tlsCertFile can not be used; asking for a certificate", "err", err)
 				return nil, ""
 			}
 			return pair, ""

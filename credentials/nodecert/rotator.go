@@ -181,7 +181,7 @@ func (r *rotator) install(now time.Time) error {
 		r.observe.Rotated(r.kind, pair.Leaf, now.Sub(before.NotBefore))
 	}
 	if err := dropKey(r.store.keyPath()); err != nil {
-		r.log.Warn("a key that is stored with its certificate could not be removed", "error", err)
+		r.log.Warn("a key that is stored with its certificate could not be removed", "err", err)
 	}
 	r.used()
 	r.unfinished = true
@@ -218,7 +218,7 @@ func (r *rotator) settle(ctx context.Context, err error) {
 		level = slog.LevelDebug // said before
 	}
 	r.lastErr = err.Error()
-	r.log.Log(ctx, level, "certificate work failed; trying again", "kind", r.kind, "error", err, "after", r.retryAt.Sub(now))
+	r.log.Log(ctx, level, "certificate work failed; trying again", "kind", r.kind, "err", err, "after", r.retryAt.Sub(now))
 }
 
 // say logs why a certificate is needed, once.

@@ -50,7 +50,7 @@ func (s store) load(now time.Time) *tls.Certificate {
 			err = s.link(target)
 		}
 		if err != nil {
-			s.log.Warn("could not link the certificate in use", "file", path, "error", err)
+			s.log.Warn("could not link the certificate in use", "file", path, "err", err)
 		}
 		return pair
 	}
@@ -75,7 +75,7 @@ func (s store) loadOne(path string) *tls.Certificate {
 	}
 	var gone *os.PathError
 	if errors.As(err, &gone) { // not readable: nothing is known about its content
-		s.log.Warn("certificate can not be read; let the agent's user read it", "file", path, "error", err)
+		s.log.Warn("certificate can not be read; let the agent's user read it", "file", path, "err", err)
 		return nil
 	}
 	s.setAside(path, err)
@@ -89,10 +89,10 @@ func (s store) setAside(path string, why error) {
 	}
 	kept, err := atomicfile.SetAside(target, "damaged")
 	if err != nil {
-		s.log.Warn("certificate is damaged and could not be set aside", "file", target, "error", errors.Join(why, err))
+		s.log.Warn("certificate is damaged and could not be set aside", "file", target, "err", errors.Join(why, err))
 		return
 	}
-	s.log.Warn("certificate is damaged; it was set aside", "file", target, "kept", kept, "error", why)
+	s.log.Warn("certificate is damaged; it was set aside", "file", target, "kept", kept, "err", why)
 }
 
 // save stores a pair and links it as the one in use. After it returned nil,
@@ -136,7 +136,7 @@ func (s store) removeExpired(now time.Time) {
 	for _, path := range s.dated() {
 		if pair, err := loadPair(path, path); err == nil && now.After(pair.Leaf.NotAfter) {
 			if err := os.Remove(path); err != nil {
-				s.log.Warn("could not remove an expired certificate", "file", path, "error", err)
+				s.log.Warn("could not remove an expired certificate", "file", path, "err", err)
 			}
 		}
 	}

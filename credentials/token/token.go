@@ -144,7 +144,7 @@ func (m *Manager) renew(ctx context.Context, req Request, e *entry) (Token, erro
 		return token, nil
 	case now.Before(expires):
 		m.log.Warn("could not refresh a service account token; the old one is still good", "pod", req.PodName, "namespace", req.Namespace,
-			"uid", req.PodUID, "serviceAccount", req.ServiceAccount, "audience", req.Audience, "expires", expires, "error", err)
+			"uid", req.PodUID, "serviceAccount", req.ServiceAccount, "audience", req.Audience, "expires", expires, "err", err)
 		e.retryAt = now.Add(refreshRetry)
 		old.RefreshAt = e.retryAt
 		return old, nil

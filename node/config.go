@@ -134,6 +134,10 @@ type Parts struct {
 	Allocator Allocator
 	Cgroups   Cgroups
 	Handlers  HookRunner
+	// Environment, RuntimeClasses and UserNamespaces as in [podactor.Parts].
+	Environment    Environment
+	RuntimeClasses RuntimeClasses
+	UserNamespaces UserNamespaces
 	// PodDirs finds pod directories that an agent left behind.
 	PodDirs PodDirLister
 

@@ -96,6 +96,7 @@ func (d *dispatcher) podEnded(rec *record) {
 func (d *dispatcher) drop(rec *record) {
 	d.mu.Lock()
 	next := d.table.leave(rec)
+	delete(d.waiting, rec)
 	d.unhold(next)
 	d.mu.Unlock()
 }

@@ -27,6 +27,8 @@ type Node struct {
 
 	mu    sync.Mutex // short: nothing that blocks or calls a vendor happens under it
 	table table
+	// waiting are the pods that an admitter told to come later.
+	waiting map[*record]struct{}
 }
 
 // New checks the parts and puts the groups in order; nothing happens before Run.
@@ -47,11 +49,12 @@ func New(cfg Config, parts Parts) (*Node, error) {
 	n := &Node{
 		cfg: cfg, parts: parts, groups: groups, log: parts.Log,
 		ready: make(chan struct{}),
-		table: newTable(),
+		table: newTable(), waiting: map[*record]struct{}{},
 	}
 	n.actors = podactor.Parts{
 		Engine: parts.Engine, Watcher: parts.Watcher, Puller: parts.Puller, Mounter: parts.Mounter,
 		Specs: groups.specs.around(parts.Specs), Admitters: groups.admitters, Allocator: parts.Allocator, Cgroups: parts.Cgroups,
+		Environment: parts.Environment, RuntimeClasses: parts.RuntimeClasses, UserNamespaces: parts.UserNamespaces,
 		Handlers: parts.Handlers, Hooks: groups.hooks,
 		Gate:     gate.New(cfg.StartWidth, cfg.StartPatience),
 		Packer:   podactor.NewPacker(),

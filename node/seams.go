@@ -30,6 +30,12 @@ type (
 	Specs = podactor.Specs
 	// HookRunner runs the postStart and preStop handlers of containers.
 	HookRunner = podactor.HookRunner
+	// Environment fetches what the environment of a container names.
+	Environment = podactor.Environment
+	// RuntimeClasses knows the runtime's handler of each RuntimeClass.
+	RuntimeClasses = podactor.RuntimeClasses
+	// UserNamespaces gives pods users of their own.
+	UserNamespaces = podactor.UserNamespaces
 	// StatusSink takes the status of each pod whenever it changed.
 	StatusSink = podactor.StatusSink
 	// EventSink takes events for users.
@@ -78,6 +84,20 @@ type (
 	SandboxSpecRequest = podactor.SandboxSpecRequest
 	// ContainerSpecRequest is all that a container's configuration depends on.
 	ContainerSpecRequest = podactor.ContainerSpecRequest
+	// EnvironmentRequest names a container whose environment is wanted.
+	EnvironmentRequest = podactor.EnvironmentRequest
+	// EnvironmentResult is what there is of what it names.
+	EnvironmentResult = podactor.EnvironmentResult
+	// EnvFile names an environment file in a volume.
+	EnvFile = podactor.EnvFile
+	// RuntimeHandlerRequest names a RuntimeClass.
+	RuntimeHandlerRequest = podactor.RuntimeHandlerRequest
+	// RuntimeHandlerResult is its handler.
+	RuntimeHandlerResult = podactor.RuntimeHandlerResult
+	// UserNamespaceRequest names a pod that is to have users of its own.
+	UserNamespaceRequest = podactor.UserNamespaceRequest
+	// UserNamespaceResult is how its users are mapped.
+	UserNamespaceResult = podactor.UserNamespaceResult
 	// HandlerRequest names one lifecycle handler to run.
 	HandlerRequest = podactor.HandlerRequest
 	// StatusUpdate is one new status of one pod.

@@ -22,7 +22,9 @@ type PodView struct {
 	Phase  lifecycle.Phase
 	// Leaving pods were asked to go and leave nothing.
 	Leaving bool
-	Status  corev1.PodStatus
+	// Released says that nothing of the pod takes room on the node any more.
+	Released bool
+	Status   corev1.PodStatus
 }
 
 // Pods is a snapshot of all pods, in no order. Two views have the same UID
@@ -107,6 +109,28 @@ func (n *Node) Remind(uid string, told *corev1.PodStatus) bool {
 	return true
 }
 
+// News says that something has changed that the pod of that UID may wait for,
+// such as a ConfigMap that it names: it looks again soon. False: no such pod.
+func (n *Node) News(uid string) bool {
+	actor := n.actor(uid)
+	if actor != nil {
+		actor.News()
+	}
+	return actor != nil
+}
+
+// tellWaiting lets the pods that an admitter told to come later ask again: there
+// is more room on the node.
+func (n *Node) tellWaiting() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for rec := range n.waiting {
+		if rec.actor != nil {
+			rec.actor.News()
+		}
+	}
+}
+
 // StopPod ends a pod whose source still wants it: for eviction, shutdown and
 // preemption. A stop is for good; false: no such pod.
 func (n *Node) StopPod(uid string, stop lifecycle.Stop) bool {
@@ -152,11 +176,21 @@ func (s recordSink) PodStatus(update podactor.StatusUpdate) {
 	view := *s.rec.view.Load()
 	rose := update.Phase != view.Phase
 	view.Pod, view.Phase, view.Status = update.Pod, update.Phase, update.Status
+	freed := update.Released && !view.Released
+	view.Released = update.Released
 	// A merge or stop may change Leaving at any time; the record has the last word.
 	s.node.mu.Lock()
 	view.Leaving = s.rec.leaving
 	s.rec.view.Store(&view)
+	if update.Later {
+		s.node.waiting[s.rec] = struct{}{}
+	} else {
+		delete(s.node.waiting, s.rec)
+	}
 	s.node.mu.Unlock()
+	if freed {
+		s.node.tellWaiting()
+	}
 	if rose {
 		s.moved()
 	}

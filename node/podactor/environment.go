@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"nodekit.dev/internal/tasks"
 	"nodekit.dev/runtime"
 )
 
@@ -116,6 +117,31 @@ func (j *job) environment(ctx context.Context) (EnvironmentResult, error) {
 		return EnvironmentResult{}, nil
 	}
 	return j.parts.Environment.Environment(ctx, EnvironmentRequest{Pod: j.pod, Container: j.action.Container, Static: j.static})
+}
+
+// warm asks for what the containers' environments name while the sandbox is
+// being made, so that it is at hand when they start. What is wrong with it is
+// for the start to tell.
+func (j *job) warm(ctx context.Context) (stop func()) {
+	if j.parts.Environment == nil {
+		return func() {}
+	}
+	group := tasks.New(ctx)
+	group.Go("environment", func(ctx context.Context) error {
+		for _, list := range [][]corev1.Container{j.pod.Spec.InitContainers, j.pod.Spec.Containers} {
+			for i := range list {
+				if ctx.Err() != nil {
+					return nil
+				}
+				_, _ = j.parts.Environment.Environment(ctx, EnvironmentRequest{Pod: j.pod, Container: list[i].Name, Static: j.static})
+			}
+		}
+		return nil
+	})
+	return func() {
+		group.Stop()
+		_ = group.Wait() // a panic would be the start's, too
+	}
 }
 
 // target is the container whose processes an ephemeral container is to see, if

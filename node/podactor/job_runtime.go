@@ -66,6 +66,7 @@ func (j *job) runSandbox(ctx context.Context) error {
 		return err
 	}
 	defer leave()
+	defer j.warm(ctx)()
 	_, err = j.parts.Engine.RunSandbox(ctx, RunSandboxRequest{Config: config})
 	return err
 }

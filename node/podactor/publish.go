@@ -18,9 +18,10 @@ func (r *run) publish(plan lifecycle.Plan) (changed bool) {
 		UID: r.want.UID, Namespace: r.want.Namespace, Name: r.want.Name,
 		Pod: r.want.Pod, Static: r.want.Static,
 		Phase: plan.Mem.Phase, Status: plan.Status, Informed: r.want.Prior != nil,
+		Later:    plan.Mem.Phase == lifecycle.Queued && r.seen.Admission.Verdict == lifecycle.VerdictLater,
+		Released: plan.Mem.Phase >= lifecycle.Cleaning && r.seen.CgroupGone,
 	}
-	if last := r.published; last != nil && last.Phase == update.Phase && last.Pod == update.Pod && last.Informed == update.Informed &&
-		reflect.DeepEqual(last.Status, update.Status) {
+	if last := r.published; last != nil && reflect.DeepEqual(last.Status, update.Status) && sameButStatus(*last, update) {
 		return false
 	}
 	r.published = &update
@@ -28,6 +29,10 @@ func (r *run) publish(plan lifecycle.Plan) (changed bool) {
 		r.sink("status sink", func() { r.parts.Status.PodStatus(update) })
 	}
 	return true
+}
+
+func sameButStatus(a, b StatusUpdate) bool {
+	return a.Phase == b.Phase && a.Pod == b.Pod && a.Informed == b.Informed && a.Later == b.Later && a.Released == b.Released
 }
 
 // tell hands events out.

@@ -282,6 +282,11 @@ type StatusUpdate struct {
 	Static    bool
 	Phase     lifecycle.Phase
 	Status    corev1.PodStatus
+	// Later says that the pod waits because an admitter said so, and Released that
+	// nothing of it takes room on the node any more: no container, sandbox, mount
+	// or cgroup is left.
+	Later    bool
+	Released bool
 	// Informed says that the status was decided with knowledge of what the API
 	// server has of the pod (lifecycle.Want.Prior).
 	Informed bool

@@ -9,6 +9,7 @@ package actortest
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -195,8 +196,12 @@ func (s Specs) Container(req podactor.ContainerSpecRequest) (runtime.ContainerCo
 	if grace := req.Pod.Spec.TerminationGracePeriodSeconds; grace != nil {
 		config.Annotations[runtime.AnnotationPodTerminationGracePeriod] = strconv.FormatInt(*grace, 10)
 	}
-	for i := range req.Pod.Spec.Containers {
-		if c := &req.Pod.Spec.Containers[i]; c.Name == req.Container {
+	containers := slices.Clone(req.Pod.Spec.Containers)
+	for _, c := range req.Pod.Spec.EphemeralContainers {
+		containers = append(containers, corev1.Container(c.EphemeralContainerCommon))
+	}
+	for i := range containers {
+		if c := &containers[i]; c.Name == req.Container {
 			config.Image.Requested = c.Image
 			config.Annotations[runtime.AnnotationContainerHash] = lifecycle.ContainerHash(c)
 		}

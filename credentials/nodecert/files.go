@@ -26,7 +26,7 @@ func (m *Manager) follow(ctx context.Context, read func() (paths []string)) erro
 	if err != nil {
 		m.log.Debug("certificate files are looked at each minute only", "err", err)
 	} else {
-		defer watcher.Close()
+		defer func() { _ = watcher.Close() }()
 		events, problems = watcher.Events, watcher.Errors
 	}
 	ticker := time.NewTicker(lookAgain)

@@ -107,10 +107,10 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("REST.Host: %q is not the URL of an API server: %w", c.REST.Host, err))
 	}
 	if c.QPS > 0 && c.Burst < 1 {
-		errs = append(errs, fmt.Errorf("Burst: %d must be at least 1 where QPS sets a limit", c.Burst))
+		errs = append(errs, fmt.Errorf("field Burst: %d must be at least 1 where QPS sets a limit", c.Burst))
 	}
 	if c.EventQPS > 0 && c.EventBurst < 1 {
-		errs = append(errs, fmt.Errorf("EventBurst: %d must be at least 1 where EventQPS sets a limit", c.EventBurst))
+		errs = append(errs, fmt.Errorf("field EventBurst: %d must be at least 1 where EventQPS sets a limit", c.EventBurst))
 	}
 	if c.HTTP2.ReadIdle < 0 || c.HTTP2.PingTimeout < 0 {
 		errs = append(errs, errors.New("HTTP2: times must not be negative"))

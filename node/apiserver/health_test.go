@@ -219,7 +219,7 @@ func TestBlackHole(t *testing.T) {
 	proxy := newBlackhole(t, api.Listener.Addr().String())
 	cfg := api.config()
 	cfg.REST.Host = "https://" + proxy.Addr().String()
-	cfg.REST.TLSClientConfig.ServerName = "example.com"
+	cfg.REST.ServerName = "example.com"
 	cfg.HTTP2 = HTTP2{ReadIdle: 300 * time.Millisecond, PingTimeout: 200 * time.Millisecond}
 	client := mustNew(t, cfg)
 	ctx := within(t)

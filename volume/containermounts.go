@@ -97,15 +97,13 @@ func (m *Manager) locate(ctx context.Context, req ContainerMountsRequest, name s
 	if err := checkName("container", req.Container); err != nil {
 		return MountedResult{}, err
 	}
-	uid := string(req.Pod.UID)
-	where, err := plugin.Mounted(ctx, MountedRequest{
-		UID:     uid,
-		Volume:  v,
-		Dir:     m.layout.volume(uid, plugin.Name(), v.Name),
-		MetaDir: m.layout.meta(uid, plugin.Name(), v.Name),
-	})
+	id := volumeID{string(req.Pod.UID), v.Name}
+	where, err := plugin.Mounted(ctx, m.mountedRequest(id, v, plugin))
 	if err == nil && !where.Mounted {
 		err = errors.New("volume is not mounted")
+	}
+	if err == nil && where.Follows {
+		err = m.freshen(ctx, req.Pod, v, plugin)
 	}
 	return where, err
 }

@@ -33,11 +33,15 @@ type Config struct {
 type Observer struct {
 	// Done is called after each call of a plugin's Mount or Unmount.
 	Done func(Operation)
+	// RefreshFailed is called each time when the content of a pod's volumes
+	// could not be brought up to date. The error reads and answers as that of
+	// Mount does.
+	RefreshFailed func(pod *corev1.Pod, err error)
 }
 
 // Operation is one finished call of a plugin.
 type Operation struct {
-	Kind   string // "mount" or "unmount"
+	Kind   string // "mount", "refresh" or "unmount"
 	Plugin string
 	UID    string
 	Volume string
@@ -54,6 +58,8 @@ type Manager struct {
 	observer Observer
 	plugins  []Plugin
 	slots    map[string]chan struct{} // by plugin name; never changes after New
+	locks    locks
+	upkeep   *upkeep
 	log      *slog.Logger
 }
 
@@ -88,6 +94,8 @@ func New(cfg Config, plugins []Plugin, log *slog.Logger) (*Manager, error) {
 		observer: cfg.Observer,
 		plugins:  slices.Clone(plugins),
 		slots:    map[string]chan struct{}{},
+		locks:    locks{held: map[volumeID]*lock{}},
+		upkeep:   newUpkeep(),
 		log:      log,
 	}
 	for _, p := range m.plugins {
@@ -107,21 +115,17 @@ func New(cfg Config, plugins []Plugin, log *slog.Logger) (*Manager, error) {
 func (m *Manager) Mount(ctx context.Context, pod *corev1.Pod, volumeName string) (string, error) {
 	v, plugin, err := m.find(pod, volumeName)
 	if err != nil {
-		return "", reasoned.New(reasonMount, fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", volumeName, err)).Final()
+		return "", reasoned.New(reasonMount, mountError(volumeName, err)).Final()
 	}
 	uid := string(pod.UID)
-	var result MountResult
-	err = m.operate(ctx, Operation{Kind: "mount", Plugin: plugin.Name(), UID: uid, Volume: volumeName}, func() (err error) {
-		result, err = plugin.Mount(ctx, MountRequest{
-			Pod:     pod,
-			Volume:  v,
-			Dir:     m.layout.volume(uid, plugin.Name(), v.Name),
-			MetaDir: m.layout.meta(uid, plugin.Name(), v.Name),
-		})
-		return err
-	})
+	release, err := m.locks.take(ctx, volumeID{uid, volumeName})
 	if err != nil {
-		return "", classed(reasonMount, fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", volumeName, err))
+		return "", classed(reasonMount, mountError(volumeName, err))
+	}
+	defer release()
+	result, err := m.mountLocked(ctx, "mount", pod, v, plugin)
+	if err != nil {
+		return "", classed(reasonMount, mountError(volumeName, err))
 	}
 	m.log.DebugContext(ctx, "volume mounted", "pod", pod.Namespace+"/"+pod.Name, "uid", uid,
 		"volume", volumeName, "plugin", plugin.Name(), "path", result.HostPath)

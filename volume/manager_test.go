@@ -3,6 +3,7 @@ package volume_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -315,7 +316,7 @@ func TestVendorPluginComesFirstAndWidthHolds(t *testing.T) {
 		return nil
 	}}
 	cfg := volume.Config{RootDir: t.TempDir(), Width: 2, Observer: volume.Observer{Done: func(op volume.Operation) {
-		if op.Kind == "mount" && op.Plugin == "vendor/slow" && op.UID == "u" && op.Err == nil {
+		if op.Kind == "mount" && op.Plugin == "vendor/slow" && strings.HasPrefix(op.UID, "u") && op.Err == nil {
 			seen.Add(1)
 		}
 	}}}
@@ -324,9 +325,9 @@ func TestVendorPluginComesFirstAndWidthHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	results := make(chan error, 5)
-	for range 5 {
+	for i := range 5 {
 		go func() {
-			_, err := m.Mount(t.Context(), newPod("u", ""), "data")
+			_, err := m.Mount(t.Context(), newPod(fmt.Sprint("u", i), ""), "data")
 			results <- err
 		}()
 	}

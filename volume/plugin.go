@@ -2,6 +2,7 @@ package volume
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -41,7 +42,12 @@ type MountRequest struct {
 
 // MountResult says where the volume is. For most plugins that is Dir; for
 // hostPath it is the path of the spec.
-type MountResult struct{ HostPath string }
+type MountResult struct {
+	HostPath string
+	// RefreshAt is when to call Mount again although no object changed, as for
+	// a token that is to be renewed; zero: never. See [MountedResult.Follows].
+	RefreshAt time.Time
+}
 
 // MountedRequest asks about one volume.
 type MountedRequest struct {
@@ -60,6 +66,10 @@ type MountedResult struct {
 	HostPath string
 	// ReadOnly is set where containers must not write, whatever they ask.
 	ReadOnly bool
+	// Follows says that the content follows objects that may change: Mount is
+	// called again to bring it up to date. Such a call that fails must leave
+	// the content as it was.
+	Follows bool
 }
 
 // UnmountRequest is one volume to take away.

@@ -21,9 +21,15 @@ func (m *Manager) Unmount(ctx context.Context, uid, volumeName string) error {
 	if err := errors.Join(checkName("pod UID", uid), checkName("volume", volumeName)); err != nil {
 		return reasoned.New(reasonUnmount, err).Final()
 	}
+	release, err := m.locks.take(ctx, volumeID{uid, volumeName})
+	if err != nil {
+		return unmountError(fmt.Errorf("UnmountVolume.TearDown failed for volume %q of pod %s: %w", volumeName, uid, err))
+	}
+	defer release()
 	if err := m.unmount(ctx, uid, volumeName); err != nil {
 		return unmountError(fmt.Errorf("UnmountVolume.TearDown failed for volume %q of pod %s: %w", volumeName, uid, err))
 	}
+	m.upkeep.unmounted(volumeID{uid, volumeName})
 	return nil
 }
 
@@ -92,6 +98,7 @@ func (m *Manager) RemovePodDir(ctx context.Context, uid string) error {
 	if err := checkName("pod UID", uid); err != nil {
 		return reasoned.New(reasonUnmount, err).Final()
 	}
+	m.upkeep.forget(uid)
 	dir := m.layout.pod(uid)
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -109,19 +109,29 @@ func makeDir(dir string, group *int64) error {
 	if err := os.Mkdir(dir, parentMode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	file, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	open, err := openDir(dir)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	mode := fs.FileMode(emptyDirMode)
+	defer open.Close()
+	return chmodDir(open, emptyDirMode, group)
+}
+
+// openDir opens a directory, never through a symlink.
+func openDir(dir string) (*os.File, error) {
+	return os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+}
+
+// chmodDir sets the mode, and where there is a group, gives the directory and
+// all that will be made in it to that.
+func chmodDir(dir *os.File, mode fs.FileMode, group *int64) error {
 	if group != nil {
-		if err := file.Chown(-1, int(*group)); err != nil {
+		if err := dir.Chown(-1, int(*group)); err != nil {
 			return err
 		}
 		mode |= fs.ModeSetgid
 	}
-	return file.Chmod(mode) // after Chown, which takes the setgid bit away
+	return dir.Chmod(mode) // after Chown, which takes the setgid bit away
 }
 
 func fsGroup(pod *corev1.Pod) *int64 {

@@ -59,29 +59,39 @@ func TestOneLookPerAction(t *testing.T) {
 	})
 }
 
+// slowLooks is a watcher whose looks take time, as every real one's do.
+type slowLooks struct{ podactor.Watcher }
+
+func (w slowLooks) Look(ctx context.Context, req podactor.LookRequest) (podactor.LookResult, error) {
+	<-time.After(callTakes)
+	return w.Watcher.Look(ctx, req)
+}
+
 func TestOldNewsBringsNoLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, actortest.Pod("u1", "web"))
+		s := newStage(t, actortest.Pod("u1", "web"), func(s *stage) { s.parts.Watcher = slowLooks{s.parts.Watcher} })
 		s.after(time.Minute)
 		for _, tc := range []struct {
-			name string
-			hint func()
-			want int
+			name        string
+			hint        func()
+			least, most int
 		}{
-			{"older than the last look", func() { s.actor.Hint(time.Now().Add(-2 * time.Minute)) }, 0},
-			{"newer", func() { s.actor.Hint(time.Now()) }, 1},
-			{"of an unknown time", func() { s.actor.Hint(time.Time{}) }, 1},
+			{"older than the last look", func() { s.actor.Hint(time.Now().Add(-2 * time.Minute)) }, 0, 0},
+			{"newer", func() { s.actor.Hint(time.Now()) }, 1, 1},
+			{"of an unknown time", func() { s.actor.Hint(time.Time{}) }, 1, 1},
+			// The actor may wake in their midst: then one look begins before the
+			// last of them, and another one after it.
 			{"many at once", func() {
 				for range 100 {
 					s.actor.Poke()
 				}
-			}, 1},
+			}, 1, 2},
 		} {
 			before := s.Calls(runtimetest.MethodLook)
 			tc.hint()
 			s.after(time.Second)
-			if looks := s.Calls(runtimetest.MethodLook) - before; looks != tc.want {
-				t.Errorf("%s: %d looks, want %d", tc.name, looks, tc.want)
+			if looks := s.Calls(runtimetest.MethodLook) - before; looks < tc.least || looks > tc.most {
+				t.Errorf("%s: %d looks, want %d to %d", tc.name, looks, tc.least, tc.most)
 			}
 		}
 	})

@@ -20,8 +20,9 @@ func TestSIGTERM(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, logs)
 	}
-	if got := lines(logs.String()); !strings.Contains(got[len(got)-1], "Stopping kubelet; containers run on") {
-		t.Errorf("the last line is not that of the stop:\n%s", logs)
+	// What was under way when the signal came may still be told after it.
+	if got := logs.String(); !strings.Contains(got, "Stopping kubelet; containers run on") {
+		t.Errorf("no line of the stop:\n%s", got)
 	}
 	b.awaitRunning(t)
 	if calls := b.world.Calls("StopContainer"); calls != 0 {

@@ -16,8 +16,7 @@ type Endpoint struct {
 	// REST is the API server. Nil: there is no Kubeconfig.
 	REST *rest.Config
 	// Managed says that the Manager gives the client certificate. Otherwise
-	// the credentials in REST are all there is (a token, an exec plugin, a
-	// certificate inside of the kubeconfig that is not rotated).
+	// the credentials in REST are all there is (a token, an exec plugin).
 	Managed bool
 }
 
@@ -36,7 +35,7 @@ func (m *Manager) Endpoint() (Endpoint, error) {
 	if from.bootstrap {
 		return Endpoint{REST: rest.AnonymousClientConfig(from.config), Managed: true}, nil
 	}
-	return Endpoint{REST: from.config, Managed: m.rotates() || from.config.CertFile != ""}, nil
+	return Endpoint{REST: from.config, Managed: m.rotates() || hasCertificate(from.config)}, nil
 }
 
 // mend sets damaged certificates aside, once, before anything depends on the
@@ -109,6 +108,10 @@ func pairOf(config *rest.Config) (*tls.Certificate, error) {
 		return loadPair(config.CertFile, config.KeyFile)
 	}
 	return nil, nil
+}
+
+func hasCertificate(config *rest.Config) bool {
+	return len(config.CertData) > 0 || config.CertFile != ""
 }
 
 // openClient opens a session for signing requests: as the node itself where it

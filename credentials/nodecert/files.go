@@ -2,6 +2,7 @@ package nodecert
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -57,60 +58,78 @@ func (m *Manager) follow(ctx context.Context, read func() (paths []string)) erro
 	}
 }
 
-// reader reads a pair from files again and again, and says what changed.
+// reader puts a pair in use that is read again and again, and says once what
+// changed.
 type reader struct {
 	m       *Manager
 	held    *held
-	last    string // what was read last: the certificate or the error
+	last    string // what was said last
 	changed func()
 }
 
-func (r *reader) read(certFile, keyFile string) {
-	pair, err := loadPair(certFile, keyFile)
+func (r *reader) read(from string, load func() (*tls.Certificate, error)) {
+	pair, err := load()
 	if err != nil {
-		if err.Error() != r.last {
-			r.m.log.Warn("certificate files can not be used; the last good ones stay in use", "kind", r.held.kind, "err", err)
+		if r.news(err.Error()) {
+			r.m.log.Warn("certificate can not be used; the last good one stays in use", "kind", r.held.kind, "file", from, "err", err)
 			r.held.explain(err.Error())
 		}
-		r.last = err.Error()
 		return
 	}
-	if r.last == string(pair.Certificate[0]) {
+	state := string(pair.Certificate[0])
+	expired := !time.Now().Before(pair.Leaf.NotAfter)
+	if expired {
+		state += " expired"
+	}
+	if !r.news(state) {
 		return
 	}
-	r.last = string(pair.Certificate[0])
+	if expired {
+		r.held.explain("replace it in " + from)
+		r.m.log.Warn("certificate expired; replace it", "kind", r.held.kind, "file", from, "expires", pair.Leaf.NotAfter)
+	} else {
+		r.m.log.Info("certificate loaded", "kind", r.held.kind, "file", from, "expires", pair.Leaf.NotAfter)
+	}
 	before := r.held.pair.Load()
 	r.held.set(pair)
-	r.m.log.Info("certificate in use", "kind", r.held.kind, "file", certFile, "expires", pair.Leaf.NotAfter)
-	if before != nil && r.changed != nil {
+	if before != nil && !before.Leaf.Equal(pair.Leaf) && r.changed != nil {
 		r.changed()
 	}
 }
 
-// followKubeconfig serves the certificate files that the kubeconfig names;
-// where it names none there is nothing to do.
+func (r *reader) news(state string) bool {
+	news := state != r.last
+	r.last = state
+	return news
+}
+
+// followKubeconfig serves the certificate that the kubeconfig holds or names;
+// where there is none, there is nothing to do but to find one later.
 func (m *Manager) followKubeconfig(ctx context.Context) error {
-	files := &reader{m: m, held: m.held.client, changed: m.rotated}
 	if m.cfg.Kubeconfig == "" {
 		<-ctx.Done()
 		return ctx.Err()
 	}
+	certificate := &reader{m: m, held: m.held.client, changed: m.rotated}
 	return m.follow(ctx, func() []string {
+		// Where the kubeconfig names a file that is missing, it mostly is the
+		// one in Dir.
+		paths := []string{m.cfg.Kubeconfig, filepath.Join(m.cfg.Dir, "kubelet-client-current.pem")}
 		config, err := kubeclient.Load(m.cfg.Kubeconfig)
-		if err != nil {
-			if err.Error() != files.last {
-				m.log.Warn("kubeconfig can not be used", "err", err)
-				m.held.client.explain(err.Error())
+		switch {
+		case err != nil:
+			certificate.read(m.cfg.Kubeconfig, func() (*tls.Certificate, error) { return nil, err })
+		case hasCertificate(config):
+			certificate.read(m.cfg.Kubeconfig, func() (*tls.Certificate, error) { return pairOf(config) })
+			for _, path := range []string{config.CertFile, config.KeyFile} {
+				if path != "" {
+					paths = append(paths, path)
+				}
 			}
-			files.last = err.Error()
-			return []string{m.cfg.Kubeconfig}
-		}
-		if config.CertFile == "" {
+		default:
 			m.held.client.open()
-			return []string{m.cfg.Kubeconfig}
 		}
-		files.read(config.CertFile, config.KeyFile)
-		return []string{m.cfg.Kubeconfig, config.CertFile, config.KeyFile}
+		return paths
 	})
 }
 
@@ -152,7 +171,7 @@ func (m *Manager) followServing(ctx context.Context) error {
 				m.held.server.explain(err.Error())
 			}
 		}
-		files.read(certFile, keyFile)
+		files.read(certFile, func() (*tls.Certificate, error) { return loadPair(certFile, keyFile) })
 		if !own && !m.cfg.ReloadKubeletServerCertificateFile && m.held.server.pair.Load() != nil {
 			return nil
 		}

@@ -10,7 +10,7 @@ import (
 
 // retryPolicy is how long to wait after failures in a row.
 func retryPolicy() backoff.Policy {
-	return backoff.Policy{Base: 2 * time.Second, Max: time.Minute}
+	return backoff.Policy{Base: 2 * time.Second, Max: 30 * time.Second}
 }
 
 // clientRotator keeps the certificate for the API server.
@@ -34,14 +34,15 @@ func (m *Manager) clientRotator() *rotator {
 }
 
 // fromKubeconfig is the certificate that the kubeconfig brings along. One that
-// is written in it, as kubeadm does on control planes, is only borrowed.
+// is written in it, as kubeadm does on control planes, is only borrowed. It may
+// have expired.
 func (m *Manager) fromKubeconfig(now time.Time) (*tls.Certificate, string) {
 	source, err := m.source(now)
 	if err != nil || source.bootstrap {
 		return nil, "" // connect reports it
 	}
 	pair, err := pairOf(source.config)
-	if err != nil || pair == nil || !now.Before(pair.Leaf.NotAfter) {
+	if err != nil || pair == nil {
 		return nil, ""
 	}
 	if len(source.config.CertData) > 0 && m.cfg.RotateCertificates {

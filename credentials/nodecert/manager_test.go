@@ -3,7 +3,6 @@ package nodecert
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"io"
@@ -577,40 +576,54 @@ func TestCertificateFiles(t *testing.T) {
 	}
 }
 
-// Without rotation the kubeconfig's own files are followed.
-func TestKubeconfigFilesAreFollowed(t *testing.T) {
-	a, p := newAuthority(t), newPaths(t)
-	a.kubeconfig(p.bootstrap, "first")
-	seed := start(t, p.config(), nil)
-	ready(t, seed.Ready())
-	eventually(t, "the kubeconfig", func() bool { _, err := os.Stat(p.kubeconfig); return err == nil })
-	seed.stop()
+// Without rotation the kubeconfig's own certificate is followed, in files and
+// inside of it.
+func TestKubeconfigIsFollowed(t *testing.T) {
+	for _, inside := range []bool{false, true} {
+		a, p := newAuthority(t), newPaths(t)
+		a.kubeconfig(p.bootstrap, "first")
+		seed := start(t, p.config(), nil)
+		ready(t, seed.Ready())
+		eventually(t, "the kubeconfig", func() bool { _, err := os.Stat(p.kubeconfig); return err == nil })
+		seed.stop()
+		named, err := os.ReadFile(p.kubeconfig)
+		if err != nil {
+			t.Fatal(err)
+		}
+		replace := func(notAfter time.Time) {
+			pair, key := pairUntil(t, notAfter)
+			if err := (store{dir: p.pki, prefix: "kubelet-client", log: slog.New(slog.DiscardHandler)}).save(pair, key, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			if inside {
+				if err := os.WriteFile(p.kubeconfig, named, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				inline(t, p)
+			}
+		}
+		replace(time.Now().Add(-time.Minute))
 
-	cfg := p.config()
-	cfg.RotateCertificates, cfg.BootstrapKubeconfig = false, ""
-	rotated := make(chan struct{}, 1)
-	m := start(t, cfg, nil, func(m *Manager) { m.OnRotate(func() { rotated <- struct{}{} }) })
-	ready(t, m.Ready())
-	first := m.Leaf(KindClient)
-
-	cert, key, err := makeSelfSigned("other", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := tls.X509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := (store{dir: p.pki, prefix: "kubelet-client", log: slog.New(slog.DiscardHandler)}).save(&pair, key, time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-rotated:
-	case <-time.After(20 * time.Second):
-		t.Fatal("nothing noticed")
-	}
-	if m.Leaf(KindClient).Equal(first) {
-		t.Fatal("the old certificate is in use")
+		cfg := p.config()
+		cfg.RotateCertificates, cfg.BootstrapKubeconfig = false, ""
+		rotated := make(chan struct{}, 10)
+		m := start(t, cfg, nil, func(m *Manager) { m.OnRotate(func() { rotated <- struct{}{} }) })
+		eventually(t, "an error about the expired certificate", func() bool {
+			_, err := m.Client(nil)
+			return strings.Contains(err.Error(), "expired at") && strings.Contains(err.Error(), "replace it in "+p.kubeconfig)
+		})
+		if e, err := m.Endpoint(); err != nil || !e.Managed {
+			t.Fatalf("%+v, %v", e, err)
+		}
+		replace(time.Now().Add(time.Hour))
+		ready(t, m.Ready())
+		<-rotated
+		first := m.Leaf(KindClient)
+		replace(time.Now().Add(2 * time.Hour))
+		<-rotated
+		if m.Leaf(KindClient).Equal(first) {
+			t.Fatal("the old certificate is in use")
+		}
 	}
 }
 

@@ -105,7 +105,8 @@ func (r *rotator) situation(now time.Time) situation {
 func (r *rotator) load(now time.Time) {
 	pair := r.store.load(now)
 	if pair == nil || !now.Before(pair.Leaf.NotAfter) {
-		if other, why := r.initial(now); other != nil {
+		other, why := r.initial(now)
+		if other != nil && (pair == nil || now.Before(other.Leaf.NotAfter)) {
 			pair, r.borrowed = other, why
 		}
 	}
@@ -120,7 +121,7 @@ func (r *rotator) use(pair *tls.Certificate) {
 		r.due = rotateAt(pair.Leaf, rand.Float64())
 	}
 	r.held.set(pair)
-	r.log.Info("certificate in use", "kind", r.kind, "expires", pair.Leaf.NotAfter, "rotates", r.due)
+	r.log.Info("certificate loaded", "kind", r.kind, "expires", pair.Leaf.NotAfter, "rotates", r.due)
 }
 
 func (r *rotator) ask(ctx context.Context) error {

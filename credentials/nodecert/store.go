@@ -112,7 +112,7 @@ func (s store) save(pair *tls.Certificate, keyPEM []byte, now time.Time) error {
 	if err := s.link(path); err != nil {
 		return err
 	}
-	s.removeExpired(now)
+	s.removeExpired(now, path)
 	return nil
 }
 
@@ -132,8 +132,11 @@ func (s store) link(target string) error {
 }
 
 // removeExpired keeps the directory from growing by a pair with each rotation.
-func (s store) removeExpired(now time.Time) {
+func (s store) removeExpired(now time.Time, but string) {
 	for _, path := range s.dated() {
+		if path == but { // whatever the clock says
+			continue
+		}
 		if pair, err := loadPair(path, path); err == nil && now.After(pair.Leaf.NotAfter) {
 			if err := os.Remove(path); err != nil {
 				s.log.Warn("could not remove an expired certificate", "file", path, "err", err)

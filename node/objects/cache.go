@@ -32,7 +32,8 @@ type Cache struct {
 	node    *lazy[*follow.One[*corev1.Node]]
 	classes *lazy[*follow.Many[*nodev1.RuntimeClass]]
 
-	clients Clients
+	podCerts *podCerts
+	clients  Clients
 }
 
 // New checks the configuration; it asks nobody anything.
@@ -54,6 +55,8 @@ func New(cfg Config, clients Clients, log *slog.Logger) (*Cache, error) {
 	c.bundles = newShelf(c.told, c.followBundles)
 	c.node = &lazy[*follow.One[*corev1.Node]]{open: c.followNode}
 	c.classes = &lazy[*follow.Many[*nodev1.RuntimeClass]]{open: c.followClasses}
+	c.podCerts = &podCerts{cache: c, certs: map[certID]*podCert{}}
+	c.podCerts.requests = &lazy[*follow.Many[*certificatesv1.PodCertificateRequest]]{open: c.followRequests}
 	return c, nil
 }
 
@@ -75,6 +78,7 @@ func (c *Cache) Release(uid types.UID) {
 	c.configMaps.release(uid)
 	c.services.release(uid)
 	c.bundles.release(uid)
+	c.podCerts.release(uid)
 	c.told.forget(uid)
 }
 

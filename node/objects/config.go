@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -15,6 +16,9 @@ type Config struct {
 	// Wait bounds how long a getter waits for the first answer of the API
 	// server; 0 means 5 s.
 	Wait time.Duration
+	// Event tells users of a pod whose certificate was refused or is not
+	// renewed, a warning. It must not block; nil: nobody listens.
+	Event func(pod *corev1.Pod, reason, message string)
 }
 
 // Clients reach the API server, each one group and version of it. The cache
@@ -24,8 +28,8 @@ type Clients struct {
 	Core rest.Interface
 	// Node is node.k8s.io/v1, for RuntimeClasses; nil: there are none.
 	Node rest.Interface
-	// Certificates is certificates.k8s.io/v1, for ClusterTrustBundles; nil:
-	// there are none.
+	// Certificates is certificates.k8s.io/v1, for ClusterTrustBundles and the
+	// certificates of pods; nil: there are none.
 	Certificates rest.Interface
 }
 

@@ -114,7 +114,9 @@ func fetch[T any](
 }
 
 // Services are none.
-func (s *Store) Services(context.Context, types.UID, string) ([]*corev1.Service, error) { return nil, nil }
+func (s *Store) Services(context.Context, types.UID, string) ([]*corev1.Service, error) {
+	return nil, nil
+}
 
 // Node is not known to a store.
 func (s *Store) Node(context.Context) (*corev1.Node, error) {

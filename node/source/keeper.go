@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"nodekit.dev/internal/manifests"
 	"nodekit.dev/node"
 )
 
@@ -85,7 +86,7 @@ func (k *keeper) manifest(ctx context.Context, key string, data []byte, o origin
 	d, err := decodePod(data)
 	if err != nil {
 		reason := ReasonInvalid
-		if errors.Is(err, errTooLarge) {
+		if errors.Is(err, manifests.ErrTooLarge) {
 			reason = ReasonTooLarge
 		}
 		k.failed(key, reason, err)

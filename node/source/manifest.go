@@ -1,22 +1,21 @@
 package source
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"nodekit.dev/internal/manifests"
 )
 
 // MaxManifest is how large a manifest, or the answer of a URL, may be.
-const MaxManifest = 10 << 20
+const MaxManifest = manifests.MaxSize
 
 // decoded is one pod as its manifest says, and what was ignored in it. The
 // names are also known where the rest can not be read, if they can.
@@ -112,20 +111,17 @@ func checkKind(doc []byte, kinds ...string) error {
 	return fmt.Errorf("apiVersion %q, kind %q: want v1, %s", head.APIVersion, head.Kind, strings.Join(kinds, " or "))
 }
 
-var (
-	errTooLarge = fmt.Errorf("larger than %d MiB", MaxManifest>>20)
-	errEmpty    = errors.New("empty")
-)
+var errEmpty = errors.New("empty")
 
 // oneDocument returns the one YAML or JSON document as JSON.
 func oneDocument(data []byte) (doc []byte, warnings []string, err error) {
 	if len(data) > MaxManifest {
-		return nil, nil, errTooLarge
+		return nil, nil, manifests.ErrTooLarge
 	}
 	if json.Valid(data) {
 		return data, nil, nil
 	}
-	documents, err := splitYAML(data)
+	documents, err := manifests.Split(data)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -151,19 +147,4 @@ func oneDocument(data []byte) (doc []byte, warnings []string, err error) {
 		return found[0], warnings, nil
 	}
 	return nil, nil, fmt.Errorf("holds %d documents: put each pod into a file of its own", len(found))
-}
-
-func splitYAML(data []byte) ([][]byte, error) {
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
-	var out [][]byte
-	for {
-		part, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, part)
-	}
 }

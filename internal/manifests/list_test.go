@@ -1,4 +1,4 @@
-package source
+package manifests
 
 import (
 	"os"
@@ -11,13 +11,13 @@ import (
 func TestFolderThatIsADanglingLink(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "manifests")
-	if names, err := manifests(link); err != nil || names != nil {
+	if names, err := List(link); err != nil || names != nil {
 		t.Errorf("no folder at all: %v, %v; want no manifests", names, err)
 	}
 	if err := os.Symlink(filepath.Join(dir, "away"), link); err != nil {
 		t.Fatal(err)
 	}
-	if names, err := manifests(link); err == nil {
+	if names, err := List(link); err == nil {
 		t.Errorf("a dangling link reads as %v without an error", names)
 	}
 }

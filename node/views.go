@@ -35,7 +35,7 @@ func (n *Node) Pods() []PodView {
 	views := make([]PodView, 0, len(n.table.all))
 	for rec := range n.table.all {
 		if rec.actor != nil {
-			views = append(views, *rec.view.Load())
+			views = append(views, rec.viewNow())
 		}
 	}
 	return views
@@ -49,7 +49,15 @@ func (n *Node) Pod(uid string) (PodView, bool) {
 	if rec == nil || rec.actor == nil {
 		return PodView{}, false
 	}
-	return *rec.view.Load(), true
+	return rec.viewNow(), true
+}
+
+// viewNow is what the pod last told, and whether it was asked to go since. The
+// lock is held.
+func (rec *record) viewNow() PodView {
+	view := *rec.view.Load()
+	view.Leaving = rec.leaving
+	return view
 }
 
 // Trace is what the pod's actor decided of late; false: no such pod.

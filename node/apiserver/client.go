@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -18,6 +19,9 @@ type Client struct {
 	heartbeat *connections
 	rest      *connections // all that is no heartbeat
 	lanes     [laneCount]Lane
+	suspect   chan struct{} // readable: see whether rest is alive
+	probeURL  string
+	patience  time.Duration // for the answer to a probe
 }
 
 // New checks the configuration. It does no I/O: the first request connects. A
@@ -29,19 +33,42 @@ func New(cfg Config, log *slog.Logger) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("API server client: %w", err)
 	}
-	c := &Client{cfg: cfg, log: log, heartbeat: newConnections(cfg), rest: newConnections(cfg)}
+	base, _, err := rest.DefaultServerUrlFor(cfg.REST)
+	if err != nil {
+		return nil, fmt.Errorf("API server client: %w", err)
+	}
+	c := &Client{
+		cfg: cfg, log: log, heartbeat: newConnections(cfg), rest: newConnections(cfg),
+		suspect: make(chan struct{}, 1), probeURL: base.JoinPath("version").String(), patience: probePatience,
+	}
 	if err := c.makeLanes(); err != nil {
 		return nil, fmt.Errorf("API server client: %w", err)
 	}
 	return c, nil
 }
 
+// Run looks after the connections until ctx ends, then closes them. Requests
+// work without it; only what HeartbeatFailed says of probes does not.
+func (c *Client) Run(ctx context.Context) error {
+	defer c.CloseAll()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-c.suspect:
+			c.probe(ctx)
+		}
+	}
+}
+
 // Lane returns the client for one kind of traffic.
 func (c *Client) Lane(id LaneID) Lane { return c.lanes[id] }
 
 // HeartbeatFailed is to be called when a heartbeat failed twice in a row. It
-// closes the connections of LaneLease and LaneNodeStatus and what idles of the
-// others; without HTTP/2, whose pings find dead connections, all of them.
+// closes the connections of LaneLease and LaneNodeStatus, and has Run ask the
+// API server for its version on the others: what does not answer within 5 s is
+// closed as well, long before pings would tell. Connections that are alive
+// stay. Without HTTP/2 it closes all of them. It never blocks.
 func (c *Client) HeartbeatFailed() {
 	if c.cfg.HTTP2.Disabled {
 		c.log.Warn("heartbeat failed: closing all connections to the API server", "closed", c.closeAll())
@@ -49,6 +76,10 @@ func (c *Client) HeartbeatFailed() {
 	}
 	c.log.Warn("heartbeat failed: connecting anew for heartbeats", "closed", c.heartbeat.closeAll())
 	c.rest.closeIdle()
+	select {
+	case c.suspect <- struct{}{}:
+	default:
+	}
 }
 
 // CloseAll closes every connection; requests on them fail, and later ones

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -48,10 +49,42 @@ func (d *dialer) closeAll() (n int) {
 	return len(open)
 }
 
-// conn leaves its dialer's list when it is closed.
+// closeSilent closes the connections on which something was written since, and
+// nothing has been read.
+func (d *dialer) closeSilent(since time.Time) (n int) {
+	var silent []*conn
+	d.mu.Lock()
+	for c := range d.open {
+		if c.wrote.Load() >= since.UnixNano() && c.read.Load() < since.UnixNano() {
+			silent = append(silent, c)
+			delete(d.open, c)
+		}
+	}
+	d.mu.Unlock()
+	for _, c := range silent {
+		c.Conn.Close()
+	}
+	return len(silent)
+}
+
+// conn knows when it was used, and leaves its dialer's list when it is closed.
 type conn struct {
 	net.Conn
-	dialer *dialer
+	dialer      *dialer
+	read, wrote atomic.Int64 // Unix time in nanoseconds
+}
+
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.read.Store(time.Now().UnixNano())
+	}
+	return n, err
+}
+
+func (c *conn) Write(b []byte) (int, error) {
+	c.wrote.Store(time.Now().UnixNano())
+	return c.Conn.Write(b)
 }
 
 func (c *conn) Close() error {

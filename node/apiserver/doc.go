@@ -7,6 +7,7 @@
 //	cfg.REST = rest
 //	cfg.HTTP2, err = apiserver.HTTP2FromEnv(os.Getenv)
 //	client, err := apiserver.New(cfg, log)
+//	go client.Run(ctx)
 //
 //	pods := client.Lane(apiserver.LanePodStatus).Core()
 //	ctx = apiserver.Context(ctx, log) // once, where the agent's Run begins
@@ -30,8 +31,9 @@
 //     they can be read; so an agent starts without them.
 //   - Logs of client-go go where Context says, and nowhere else.
 //
-// Lease and NodeStatus have connections of their own. They carry nothing that
-// lives long, so that HeartbeatFailed can close them at once when a heartbeat
-// was not answered, while watches stay: those are on the connections of the
-// other lanes, which HTTP/2 pings find dead after ReadIdle and PingTimeout.
+// LaneLease and LaneNodeStatus have connections of their own. They carry
+// nothing that lives long, so that HeartbeatFailed can close them at once when
+// a heartbeat was not answered, while watches stay: of the connections of the
+// other lanes only those are closed that do not answer a request made for
+// that, or a ping of HTTP/2 (ReadIdle, PingTimeout).
 package apiserver

@@ -255,6 +255,64 @@ func TestBlackHole(t *testing.T) {
 	again.Stop()
 }
 
+// A heartbeat that failed makes Run look at the other connections: one that is
+// dead is closed long before a ping tells, one that is alive stays.
+func TestProbe(t *testing.T) {
+	for _, dead := range []bool{true, false} {
+		probed := make(chan struct{}, 10)
+		api := newFakeAPI(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Query().Has("watch") {
+				serveWatches(w, r)
+				return
+			}
+			if r.URL.Path == "/version" {
+				probed <- struct{}{}
+			}
+			w.WriteHeader(http.StatusForbidden) // is an answer too
+		})
+		proxy := newBlackhole(t, api.Listener.Addr().String())
+		cfg := api.config()
+		cfg.REST.Host = "https://" + proxy.Addr().String()
+		client := mustNew(t, cfg)
+		client.patience = 100 * time.Millisecond
+		if !dead {
+			client.patience = 10 * time.Second
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- client.Run(ctx) }()
+		watching, err := client.Lane(LaneRead).Core().Get().Resource("pods").Param("watch", "1").Watch(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxy.drop.Store(dead)
+		client.HeartbeatFailed()
+		if dead {
+			ended(watching)
+			again, err := client.Lane(LaneRead).Core().Get().Resource("pods").Param("watch", "1").Watch(within(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			again.Stop()
+		} else {
+			<-probed
+			client.probe(within(t)) // and another, to its end
+			select {
+			case <-watching.ResultChan():
+				t.Fatal("a live watch was cut")
+			default:
+			}
+		}
+		stop()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if n := open(client.rest.dialer); n != 0 {
+			t.Fatalf("%d connections after Run", n)
+		}
+	}
+}
+
 // DISABLE_HTTP2 has no pings: only HeartbeatFailed ends a dead watch.
 func TestBlackHoleWithoutHTTP2(t *testing.T) {
 	api := newFakeAPI(t, serveWatches)

@@ -107,14 +107,17 @@ func join(t *testing.T, p *plane.Plane) *member {
 	m.certs.OnRotate(m.client.CloseAll)
 	m.certs.OnRotate(func() { m.rotated <- struct{}{} })
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- m.certs.Run(ctx) }()
+	done := make(chan error, 2)
+	for _, run := range []func(context.Context) error{m.certs.Run, m.client.Run} {
+		go func() { done <- run(ctx) }()
+	}
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; !errors.Is(err, context.Canceled) {
-			t.Error(err)
+		for range 2 {
+			if err := <-done; !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
 		}
-		m.client.CloseAll()
 	})
 	return m
 }

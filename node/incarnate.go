@@ -111,6 +111,13 @@ func (n *Node) unhold(recs []*record) {
 	}
 }
 
+// wish is what is wanted of a pod now; others may change it at any time.
+func (n *Node) wish(rec *record) lifecycle.Want {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return rec.want
+}
+
 // rewish merges a new wish into a record's and passes it on. The lock is held.
 func (n *Node) rewish(rec *record, next lifecycle.Want) {
 	next.Held = rec.want.Held

@@ -133,7 +133,7 @@ func (d *dispatcher) clarity(update SourceUpdate) {
 // a new pod of the same static name waits for, if it came from the same source:
 // the manifest has changed in between. Other sources may yet name theirs.
 func (d *dispatcher) supersedeFound(source string, rec *record) {
-	if rec == nil || !rec.want.Held {
+	if rec == nil || !d.wish(rec).Held {
 		return
 	}
 	for _, found := range d.foundInTheWay(rec) {
@@ -250,8 +250,8 @@ func (d *dispatcher) change(rec *record, pod *corev1.Pod) {
 	}
 	var err error
 	if want.Pod, err = d.changed(pod); err != nil {
-		d.refuse(rec, err)
-		want.Pod = rec.want.Pod
+		want.Pod = d.wish(rec).Pod
+		d.refuse(rec, want.Pod, err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -269,11 +269,11 @@ func (d *dispatcher) changed(pod *corev1.Pod) (*corev1.Pod, error) {
 }
 
 // refuse tells that a change is not acted on.
-func (d *dispatcher) refuse(rec *record, err error) {
+func (d *dispatcher) refuse(rec *record, kept *corev1.Pod, err error) {
 	d.log.Error("change refused; the pod stays as it was",
 		"pod", rec.namespace+"/"+rec.name, "uid", rec.uid, "err", err)
 	d.actors.Events.PodEvent(podactor.PodEvent{
-		UID: rec.uid, Namespace: rec.namespace, Name: rec.name, Pod: rec.want.Pod,
+		UID: rec.uid, Namespace: rec.namespace, Name: rec.name, Pod: kept,
 		Event: lifecycle.Event{
 			Type: lifecycle.EventWarning, Reason: reasoned.Reason(err, "UnsupportedField"),
 			Message: "change refused; the pod stays as it was: " + err.Error(),

@@ -49,7 +49,7 @@ func newsForNode(old, pod *corev1.Pod) bool {
 func newsInStatus(old, status *corev1.PodStatus) bool {
 	return ended(status.Phase) != ended(old.Phase) ||
 		status.NominatedNodeName != old.NominatedNodeName ||
-		!reflect.DeepEqual(foreign(status.Conditions), foreign(old.Conditions)) ||
+		!slices.EqualFunc(foreign(status.Conditions), foreign(old.Conditions), sameCondition) ||
 		!reflect.DeepEqual(status.ResourceClaimStatuses, old.ResourceClaimStatuses) ||
 		!reflect.DeepEqual(status.ExtendedResourceClaimStatus, old.ExtendedResourceClaimStatus) ||
 		!reflect.DeepEqual(status.NodeAllocatableResourceClaimStatuses, old.NodeAllocatableResourceClaimStatuses)
@@ -58,6 +58,8 @@ func newsInStatus(old, status *corev1.PodStatus) bool {
 func ended(phase corev1.PodPhase) bool {
 	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
 }
+
+func sameCondition(a, b corev1.PodCondition) bool { return reflect.DeepEqual(a, b) }
 
 // foreign are the conditions that others may set.
 func foreign(conditions []corev1.PodCondition) []corev1.PodCondition {

@@ -166,7 +166,10 @@ func mirrorOf(static *corev1.Pod, owner *corev1.Node) *corev1.Pod {
 
 // remind tells the node what it can not know of a static pod.
 func (w *Writer) remind(it *item, j job) {
-	w.parts.Node.Remind(j.says.UID, &j.has.Status)
+	w.mu.Lock()
+	node := w.node
+	w.mu.Unlock()
+	node.Remind(j.says.UID, &j.has.Status) // not under the lock: it makes the node speak
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	it.reminded = j.has

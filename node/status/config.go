@@ -50,9 +50,12 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Node is what the writer asks of the node. Both methods return at once and may
+// Node is what the writer asks of the node. All methods return at once and may
 // be called from anywhere. The default is *node.Node.
 type Node interface {
+	// Ready is closed when every source of pods has reported: from then on a
+	// mirror whose static pod nobody named may go.
+	Ready() <-chan struct{}
 	// Exists says whether anything of the pod of that UID may be on the node.
 	Exists(uid string) bool
 	// Remind tells a static pod what its mirror has. When it knows the pod, the
@@ -63,11 +66,7 @@ type Node interface {
 // Parts are what a Writer calls.
 type Parts struct {
 	// API is a client of the core group in v1: pods, pods/status and nodes.
-	API  rest.Interface
-	Node Node
-	// Ready is closed when every source of pods has reported: from then on a
-	// mirror whose static pod nobody named may go. Nil: never.
-	Ready    <-chan struct{}
+	API      rest.Interface
 	Observer Observer
 	// Log nil: no logs.
 	Log *slog.Logger

@@ -3,9 +3,11 @@
 // says, deletes what the node is done with, and keeps a mirror pod for each
 // static pod.
 //
-//	writer, err := status.New(status.DefaultConfig("worker-1"), status.Parts{API: lane.Core(), Node: n, Ready: n.Ready(), Log: log})
-//	parts.StatusSinks = append(parts.StatusSinks, writer)                   // what the node says
-//	source, err := apipods.New(cfg, lane.Core(), writer, log)               // what the API server has
+//	writer, err := status.New(status.DefaultConfig("worker-1"), status.Parts{API: lane.Core(), Log: log})
+//	parts.StatusSinks = append(parts.StatusSinks, writer)     // what the node says
+//	source, err := apipods.New(cfg, lane.Core(), writer, log) // what the API server has
+//	n, err := node.New(cfg, parts)
+//	writer.Attach(n)
 //	go writer.Run(ctx)
 //
 //	node ── PodStatus ──▶ ┌──────┐   next: a pure decision   ┌──────────────────────┐

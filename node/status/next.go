@@ -45,13 +45,15 @@ type view struct {
 	inVain []byte
 	// reminded is the copy of the mirror that the node was told of; nil: none.
 	reminded *corev1.Pod
+	// synced says that all pods that the API server has were told.
+	synced bool
 	// unwanted says of a mirror that no static pod of it is or will be there.
 	unwanted bool
 }
 
 // step is one call to make.
 type step struct {
-	verb  verb
+	verb verb
 	body []byte
 	// changes is the part of body about the status.
 	changes json.RawMessage
@@ -64,18 +66,15 @@ func next(v view) (step, error) {
 	if v.mirror {
 		return nextForMirror(v)
 	}
-	if v.says == nil || v.has == nil {
-		return step{}, nil
-	}
-	patch, err := v.patch()
 	switch {
-	case err != nil || patch.verb != doNothing:
-		return patch, err
-	case v.has.DeletionTimestamp != nil && v.deleted != v.has.UID &&
-		terminal(v.has.Status.Phase) && v.says.Phase == lifecycle.Finished:
+	case v.says == nil || v.has == nil:
+		return step{}, nil
+	case v.has.DeletionTimestamp == nil || !terminal(v.has.Status.Phase):
+		return v.patch()
+	case v.says.Phase == lifecycle.Finished && v.deleted != v.has.UID:
 		return step{verb: doDelete, why: "nothing of the pod is left"}, nil
 	}
-	return step{}, nil
+	return step{}, nil // it has ended and goes: nothing more is worth telling
 }
 
 // nextForMirror makes, replaces and deletes mirror pods.
@@ -88,9 +87,10 @@ func nextForMirror(v view) (step, error) {
 		return step{verb: doDelete, why: "its static pod is gone"}, nil
 	case gone:
 		return step{}, nil
-	case v.has == nil && v.says.Phase < lifecycle.Stopping:
-		return step{verb: doCreate}, nil
 	case v.has == nil:
+		if v.synced && v.says.Phase < lifecycle.Stopping {
+			return step{verb: doCreate}, nil
+		}
 		return step{}, nil
 	case v.has.DeletionTimestamp != nil:
 		return step{verb: doDelete, why: "it was deleted, and its static pod is there"}, nil
@@ -139,7 +139,7 @@ func sameOfOthers(a, b *corev1.Pod) bool {
 			return lifecycle.OwnsCondition(c.Type)
 		})
 	}
-	return reflect.DeepEqual(of(a), of(b))
+	return slices.EqualFunc(of(a), of(b), func(a, b corev1.PodCondition) bool { return reflect.DeepEqual(a, b) })
 }
 
 // mirrors says that the mirror pod stands for that very static pod.

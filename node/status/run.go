@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -12,12 +13,18 @@ import (
 
 // Run writes until ctx ends, and returns its error after all calls ended.
 func (w *Writer) Run(ctx context.Context) error {
+	w.mu.Lock()
+	node := w.node
+	w.mu.Unlock()
+	if node == nil {
+		return errors.New("status writer: call Attach before Run")
+	}
 	calls := tasks.New(ctx)
 	free := make(chan struct{}, w.cfg.Workers)
 	for range w.cfg.Workers {
 		free <- struct{}{}
 	}
-	ready := w.parts.Ready
+	ready := node.Ready()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -34,7 +41,10 @@ func (w *Writer) Run(ctx context.Context) error {
 			w.retry()
 		case <-ready:
 			ready = nil
-			w.allReported()
+			w.mu.Lock()
+			w.ready = true
+			w.mu.Unlock()
+			w.lookAtMirrors() // those that nobody has named until now may go
 		}
 	}
 	calls.Stop()
@@ -105,14 +115,14 @@ func (w *Writer) take() (*item, view, time.Time) {
 	it.flying, it.dirty, it.urgent = true, false, false
 	v := view{
 		now: time.Now(), mirror: it.key.mirror(), has: it.has,
-		deleted: it.deleted, inVain: it.inVain, reminded: it.reminded,
+		synced: w.synced, deleted: it.deleted, inVain: it.inVain, reminded: it.reminded,
 	}
 	if said := it.said(); said != nil {
 		says := *said
 		v.says = &says
 	}
 	if v.mirror && v.says == nil && v.has != nil && w.ready {
-		v.unwanted = !w.parts.Node.Exists(standsFor(v.has))
+		v.unwanted = !w.node.Exists(standsFor(v.has))
 	}
 	return it, v, it.since
 }
@@ -186,18 +196,6 @@ func (w *Writer) retry() {
 	for it := range w.waiting {
 		if !now.Before(it.due) {
 			w.enqueue(it, false)
-		}
-	}
-}
-
-// allReported looks at the mirrors that nobody named until now.
-func (w *Writer) allReported() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.ready = true
-	for _, it := range w.items {
-		if it.key.mirror() {
-			w.news(it, false)
 		}
 	}
 }

@@ -27,10 +27,12 @@ type Writer struct {
 	wake  chan struct{} // holds one token
 
 	mu      sync.Mutex
+	node    Node
 	items   map[key]*item
 	queue   queue
 	waiting map[*item]struct{} // after a failure, until it.due
-	ready   bool               // every source has reported
+	synced  bool               // all pods that the API server has were told once
+	ready   bool               // every source of pods has reported
 }
 
 // New checks and allocates; nothing happens before Run.
@@ -38,8 +40,8 @@ func New(cfg Config, parts Parts) (*Writer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("status writer: config: %w", err)
 	}
-	if parts.API == nil || parts.Node == nil {
-		return nil, errors.New("status writer: API and Node are required")
+	if parts.API == nil {
+		return nil, errors.New("status writer: a REST client of the core group is required")
 	}
 	log := parts.Log
 	if log == nil {
@@ -49,6 +51,14 @@ func New(cfg Config, parts Parts) (*Writer, error) {
 		cfg: cfg, parts: parts, log: log,
 		wake: make(chan struct{}, 1), items: map[key]*item{}, waiting: map[*item]struct{}{},
 	}, nil
+}
+
+// Attach gives the writer its node, once and before Run: the node must have been
+// made before, with the writer as one of its sinks.
+func (w *Writer) Attach(n Node) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.node = n
 }
 
 // key names an item: an API pod by its UID, a mirror by its name.
@@ -185,8 +195,23 @@ func older(pod, has *corev1.Pod) bool {
 	return err == nil && order < 0
 }
 
-// InSync takes that the API server answers: what failed is tried again at once.
+// InSync takes that the API server answers and that all pods it has were told.
+// What failed is tried again at once, and mirror pods that are not there are
+// made from now on.
 func (w *Writer) InSync() {
+	w.mu.Lock()
+	first := !w.synced
+	w.synced = true
+	w.mu.Unlock()
+	if first {
+		w.lookAtMirrors()
+	}
+	w.Kick()
+}
+
+// Kick tries again at once what failed: the node was registered, say, without
+// which there are no mirror pods.
+func (w *Writer) Kick() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for it := range w.waiting {
@@ -194,9 +219,16 @@ func (w *Writer) InSync() {
 	}
 }
 
-// Kick tries again at once what failed: the node was registered, say, without
-// which there are no mirror pods.
-func (w *Writer) Kick() { w.InSync() }
+// lookAtMirrors looks at all names of static pods and mirrors.
+func (w *Writer) lookAtMirrors() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, it := range w.items {
+		if it.key.mirror() {
+			w.news(it, false)
+		}
+	}
+}
 
 // item finds or makes an item.
 func (w *Writer) item(k key) *item {

@@ -58,12 +58,15 @@ func (s *Store) Set(secrets []*corev1.Secret, configMaps []*corev1.ConfigMap) er
 	affected := referrers(s.secretRefs, differing(s.secrets, newSecrets))
 	maps.Copy(affected, referrers(s.mapRefs, differing(s.configMaps, newMaps)))
 	s.secrets, s.configMaps = newSecrets, newMaps
-	if !s.isReady {
+	first := !s.isReady
+	if first {
 		s.isReady = true
 		close(s.ready)
 	}
 	s.mu.Unlock()
-	s.told.add(slices.Sorted(maps.Keys(affected))...)
+	if !first { // who waited for the first has its answer
+		s.told.add(slices.Sorted(maps.Keys(affected))...)
+	}
 	return nil
 }
 

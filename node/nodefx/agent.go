@@ -74,7 +74,10 @@ func (s *settings) graph(a *Agent) (fx.Option, error) {
 		decorators = append(decorators, d)
 	}
 	if replaces[node.Engine](s) { // what the CRI runtime can do says nothing of that one
-		decorators = append(decorators, fx.Decorate(func() runtimefx.Features { return nil }))
+		decorators = append(decorators, fx.Decorate(
+			func() runtimefx.Features { return nil },
+			func() runtimefx.NodeFacts { return runtimefx.NodeFacts{} },
+		))
 	}
 	return fx.Options(
 		fx.WithLogger(s.eventLogger),

@@ -10,6 +10,7 @@ import (
 
 	"nodekit.dev/internal/tasks"
 	"nodekit.dev/node"
+	"nodekit.dev/node/register"
 	"nodekit.dev/node/server"
 	"nodekit.dev/volume"
 )
@@ -54,6 +55,20 @@ func AddStatusMutator(name string, mutator any, after ...string) Option {
 // place in the group; the plugin's own name is what Name returns.
 func AddVolumePlugin(name string, plugin any, after ...string) Option {
 	return add[volume.Plugin]("AddVolumePlugin", "volumeplugins", name, plugin, after)
+}
+
+// AddNodeSetter adds a setter of the Node object: a register.Setter, such as a
+// register.SetterFunc, or a constructor that returns one. One with the name of a
+// stock setter takes its place. It only counts in a cluster.
+func AddNodeSetter(name string, setter any, after ...string) Option {
+	return add[register.Setter]("AddNodeSetter", "nodesetters", name, setter, after)
+}
+
+// AddNodeResources adds a source of capacity to the Node object: a
+// register.Contributor, or a constructor that returns one. It only counts in a
+// cluster.
+func AddNodeResources(name string, contributor any, after ...string) Option {
+	return add[register.Contributor]("AddNodeResources", "noderesources", name, contributor, after)
 }
 
 // AddSource adds a source of pods under its own name: a node.Source, or a

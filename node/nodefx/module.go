@@ -12,6 +12,7 @@ import (
 	"nodekit.dev/node"
 	"nodekit.dev/node/handlers"
 	"nodekit.dev/node/podspec"
+	"nodekit.dev/node/register"
 	"nodekit.dev/node/wire"
 	"nodekit.dev/resources/resourcesfx"
 	"nodekit.dev/runtime/runtimefx"
@@ -27,7 +28,7 @@ func Module() fx.Option {
 		volumefx.Module(),
 		resourcesfx.Module(),
 		fx.Decorate(complete),
-		fx.Provide(newLifecycle, builder, specs, handlerRunner, newNode),
+		fx.Provide(newLifecycle, builder, specs, handlerRunner, newMember, newNode),
 	)
 }
 
@@ -77,6 +78,9 @@ type parts struct {
 
 	// RunningLogs learns from what the watcher shows, for log rotation.
 	RunningLogs *wire.RunningLogs
+	// Member is nil where the agent stands alone.
+	Member   *wire.Member
+	Contents *wire.Contents
 
 	Sources           []node.Ordered[node.Source]           `group:"sources"`
 	Mutators          []node.Ordered[node.Mutator]          `group:"mutators"`
@@ -88,6 +92,22 @@ type parts struct {
 	StatusSinks       []node.StatusSink                     `group:"statussinks"`
 	EventSinks        []node.EventSink                      `group:"eventsinks"`
 	Routes            []node.Ordered[http.Handler]          `group:"routes"`
+}
+
+// newMember makes what talks to the API server, where the agent is to.
+func newMember(cfg wire.Config, w node.Watcher, facts runtimefx.NodeFacts, groups memberGroups) (*wire.Member, error) {
+	return wire.NewMember(cfg, wire.MemberParts{
+		Runtime: w.Status, Images: facts.Images, PodCIDR: facts.PodCIDR,
+		Setters: groups.Setters, Resources: groups.Resources,
+	})
+}
+
+// memberGroups are what a vendor adds to the Node object.
+type memberGroups struct {
+	fx.In
+
+	Setters   []node.Ordered[register.Setter]      `group:"nodesetters"`
+	Resources []node.Ordered[register.Contributor] `group:"noderesources"`
 }
 
 // result is the node, and what an Agent tells about its groups.
@@ -117,15 +137,25 @@ func newNode(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, log *slog.Logger
 		Allocator: p.Allocator, Cgroups: p.Cgroups, Handlers: p.Handlers,
 		Sources: p.Sources, Mutators: p.Mutators, Admitters: p.Admitters, Hooks: p.Hooks,
 		SandboxMutators: p.SandboxMutators, ContainerMutators: p.ContainerMutators, StatusMutators: p.StatusMutators,
-		StatusSinks: p.StatusSinks, EventSinks: p.EventSinks, PodDirs: wire.PodDirs(cfg), Log: log,
+		StatusSinks: append(p.StatusSinks, p.Contents), EventSinks: p.EventSinks, PodDirs: wire.PodDirs(cfg), Log: log,
 	}
 	if dir := cfg.Host.LogLinksDir; dir != "" {
 		np.Hooks = append(np.Hooks, node.Ordered[node.Hook]{Name: "log-links", Value: wire.LogLinks(dir, cfg.PodLogsDir, log.With("part", "log-links"))})
+	}
+	admitters, attach, err := wire.Admitters(cfg, p.Member, p.Admitters)
+	if err != nil {
+		return result{}, err
+	}
+	np.Admitters = admitters
+	if err := p.Member.Join(&np); err != nil {
+		return result{}, err
 	}
 	n, err := node.New(cfg.Node, np)
 	if err != nil {
 		return result{}, err
 	}
+	attach(n)
+	p.Member.Attach(n)
 	routes, err := sortRoutes(p.Routes)
 	if err != nil {
 		return result{}, err
@@ -133,6 +163,9 @@ func newNode(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, log *slog.Logger
 	groups, err := groupNames(np)
 	if err != nil {
 		return result{}, err
+	}
+	for _, part := range p.Member.Runs(p.Contents) {
+		r.Run(lc, part.Name, part.Run)
 	}
 	r.RunAtLeast(lc, "node", drainBudget(cfg.Node), n.Run)
 	return result{Node: n, Groups: groups, Routes: routes}, nil

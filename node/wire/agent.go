@@ -24,9 +24,14 @@ type Agent struct {
 	cfg   Config
 	node  *node.Node
 	parts Parts
-	runs  []run
-	close []func() error
-	ran   atomic.Bool
+	// client is nil where nobody needs the CRI, member where the agent stands
+	// alone.
+	client   *cri.Client
+	member   *Member
+	contents Contents
+	runs     []run
+	close    []func() error
+	ran      atomic.Bool
 }
 
 // run is one part that lives as long as the agent.
@@ -47,18 +52,46 @@ func New(cfg Config, opts ...Option) (*Agent, error) {
 		o(&a.parts)
 	}
 	a.hooks()
-	for _, fill := range []func() error{a.runtime, a.volumes, a.resources} {
+	for _, fill := range []func() error{a.runtime, a.cluster, a.mounts, a.resources, a.makeNode} {
 		if err := fill(); err != nil {
 			return nil, fmt.Errorf("agent: %w", errors.Join(err, a.closeAll()))
 		}
 	}
-	a.parts.Engine = RemovingFiles(a.parts.Engine, cfg)
-	a.parts.Mounter = RemovingLogs(a.parts.Mounter, cfg.PodLogsDir, cfg.Host.LogLinksDir)
-	a.node, err = node.New(cfg.Node, a.parts.Parts)
-	if err != nil {
-		return nil, fmt.Errorf("agent: %w", errors.Join(err, a.closeAll()))
-	}
 	return a, nil
+}
+
+// cluster makes what talks to the API server, where the agent is to.
+func (a *Agent) cluster() (err error) {
+	parts := MemberParts{Runtime: a.parts.Watcher.Status, Setters: a.parts.NodeSetters, Resources: a.parts.NodeResources}
+	if a.client != nil {
+		parts.Images, parts.PodCIDR = a.client.ListImages, a.client.UpdateRuntimeConfig
+	}
+	a.member, err = NewMember(a.cfg, parts)
+	return err
+}
+
+// makeNode puts everything together.
+func (a *Agent) makeNode() error {
+	admitters, attach, err := Admitters(a.cfg, a.member, a.parts.Admitters)
+	if err != nil {
+		return err
+	}
+	a.parts.Admitters = admitters
+	if err := a.member.Join(&a.parts.Parts); err != nil {
+		return err
+	}
+	a.parts.StatusSinks = append(a.parts.StatusSinks, &a.contents)
+	a.parts.Engine = RemovingFiles(a.parts.Engine, a.cfg)
+	a.parts.Mounter = RemovingLogs(a.parts.Mounter, a.cfg.PodLogsDir, a.cfg.Host.LogLinksDir)
+	if a.node, err = node.New(a.cfg.Node, a.parts.Parts); err != nil {
+		return err
+	}
+	attach(a.node)
+	a.member.Attach(a.node)
+	for _, part := range a.member.Runs(&a.contents) {
+		a.runs = append(a.runs, run{part.Name, part.Run})
+	}
+	return nil
 }
 
 // Node is the running node, for its snapshots and traces.
@@ -128,6 +161,7 @@ func (a *Agent) runtime() error {
 	if err != nil {
 		return err
 	}
+	a.client = client
 	a.close = append(a.close, client.Close)
 	if p.Execer == nil {
 		p.Execer = Execer(client)
@@ -197,9 +231,9 @@ func (a *Agent) handlers() error {
 	return nil
 }
 
-// volumes makes the specs and the mounter: the mounter asks the specs for the
+// mounts makes the specs and the mounter: the mounter asks the specs for the
 // hosts file.
-func (a *Agent) volumes() error {
+func (a *Agent) mounts() error {
 	builder, err := podspec.New(a.cfg.Spec)
 	if err != nil {
 		return err
@@ -213,7 +247,7 @@ func (a *Agent) volumes() error {
 	if a.parts.Mounter != nil {
 		return nil
 	}
-	all, err := VolumePlugins(a.parts.VolumePlugins)
+	all, err := VolumePlugins(a.parts.VolumePlugins, a.member.Sources())
 	if err != nil {
 		return err
 	}
@@ -221,6 +255,8 @@ func (a *Agent) volumes() error {
 	if err != nil {
 		return err
 	}
+	a.contents.Keep(manager)
+	a.runs = append(a.runs, run{"volume-content", manager.Run})
 	a.parts.Mounter = Mounter(manager, builder)
 	return nil
 }

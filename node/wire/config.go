@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 
 	"nodekit.dev/node"
+	"nodekit.dev/node/admission"
 	"nodekit.dev/node/podspec"
 	"nodekit.dev/resources/cgroups"
+	"nodekit.dev/runtime"
 	"nodekit.dev/runtime/cri"
 	"nodekit.dev/runtime/images"
 	"nodekit.dev/runtime/logs"
@@ -38,6 +40,10 @@ type Config struct {
 	Spec    podspec.Config
 	Cgroups cgroups.Config
 	Volume  volume.Config
+	// Admission says how pods are let in by ports, labels and taints.
+	Admission admission.Config
+	// Cluster makes the agent a member of a cluster; nil: it stands alone.
+	Cluster *Cluster
 
 	// Log takes the log lines of all parts; nil: none.
 	Log *slog.Logger
@@ -92,8 +98,24 @@ func (c Config) Complete() (Config, error) {
 	c.Spec.NodeName, c.Spec.NodeIPs, c.Spec.PodLogsDir = c.NodeName, c.NodeIPs, c.PodLogsDir
 	c.Spec.ManageHosts = c.Host.Hosts
 	c.Cgroups.Names, c.Cgroups.CPUQuota = c.Spec.Cgroups, c.Spec.CPUQuota
+	if c.Cluster != nil {
+		c = c.inCluster()
+	}
 	c.CRI.Log, c.Observe.Log, c.Images.Log, c.Logs.Log = c.Log, c.Log, c.Log, c.Log
 	return c.aboutMachine()
+}
+
+// inCluster completes Cluster, and has it told of the runtime's health.
+func (c Config) inCluster() Config {
+	c.Cluster = c.Cluster.complete(c)
+	cluster, told := c.Cluster, c.Observe.Trace.Health
+	c.Observe.Trace.Health = func(s runtime.Status) {
+		cluster.healthChanged()
+		if told != nil {
+			told(s)
+		}
+	}
+	return c
 }
 
 func (c Config) validate() error {

@@ -3,6 +3,7 @@ package wire
 import (
 	"nodekit.dev/node"
 	"nodekit.dev/node/handlers"
+	"nodekit.dev/node/register"
 	"nodekit.dev/runtime/images"
 	"nodekit.dev/volume"
 	"nodekit.dev/volume/plugins"
@@ -19,6 +20,11 @@ type Parts struct {
 	Execer handlers.Execer
 	// VolumePlugins come before the stock ones and so take their volumes.
 	VolumePlugins []node.Ordered[volume.Plugin]
+	// NodeSetters fill in the Node object, among the stock ones or in the place
+	// of one; NodeResources are further sources of capacity. Both only count in
+	// a cluster, see register.Parts.
+	NodeSetters   []node.Ordered[register.Setter]
+	NodeResources []node.Ordered[register.Contributor]
 }
 
 // Option changes the parts of an agent.
@@ -34,8 +40,9 @@ func WithSource(s node.Source) Option {
 	}
 }
 
-// VolumePlugins are the vendor's in their order, then the stock ones.
-func VolumePlugins(vendor []node.Ordered[volume.Plugin]) ([]volume.Plugin, error) {
+// VolumePlugins are the vendor's in their order, then the stock ones, which get
+// their content from the sources.
+func VolumePlugins(vendor []node.Ordered[volume.Plugin], sources plugins.Sources) ([]volume.Plugin, error) {
 	sorted, err := node.InOrder("volume plugin", vendor)
 	if err != nil {
 		return nil, err
@@ -44,5 +51,6 @@ func VolumePlugins(vendor []node.Ordered[volume.Plugin]) ([]volume.Plugin, error
 	for _, p := range sorted {
 		all = append(all, p.Value)
 	}
-	return append(all, plugins.Default()...), nil
+	all = append(all, plugins.Default()...)
+	return append(all, plugins.FromObjects(sources)...), nil
 }

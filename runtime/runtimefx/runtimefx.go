@@ -24,7 +24,7 @@ import (
 // is built that nobody asks for. It asks for a wire.Config and a
 // *fxrun.Runner.
 func Module() fx.Option {
-	return fx.Provide(client, engine, watcher, runningLogs, puller, pullAuth, wire.Execer, features)
+	return fx.Provide(client, engine, watcher, runningLogs, puller, pullAuth, wire.Execer, features, nodeFacts)
 }
 
 func client(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config) (*cri.Client, error) {
@@ -87,3 +87,14 @@ func (anonymous) Credentials(context.Context, images.Request) ([]runtime.ImageAu
 type Features func(handler string) podspec.RuntimeFeatures
 
 func features(c *cri.Client) Features { return wire.Features(c) }
+
+// NodeFacts are what the Node object says of the runtime, and what the runtime is
+// told of the node. Both are nil where the runtime is none that speaks the CRI.
+type NodeFacts struct {
+	Images  func(context.Context) ([]runtime.ImageInfo, error)
+	PodCIDR func(ctx context.Context, cidrs string) error
+}
+
+func nodeFacts(c *cri.Client) NodeFacts {
+	return NodeFacts{Images: c.ListImages, PodCIDR: c.UpdateRuntimeConfig}
+}

@@ -7,27 +7,45 @@ import (
 
 	"go.uber.org/fx"
 
+	"nodekit.dev/internal/fxrun"
 	"nodekit.dev/node"
 	"nodekit.dev/node/podspec"
 	"nodekit.dev/node/wire"
 	"nodekit.dev/volume"
 )
 
-// Module provides node.Mounter. A vendor's plugins are values of type
+// Module provides node.Mounter, whose manager keeps the content of volumes up to
+// date, and *wire.Contents, which tells it. It asks for a *fxrun.Runner. A vendor's plugins are values of type
 // node.Ordered[volume.Plugin] in the group "volumeplugins"; they come before
 // the stock ones and so take their volumes.
 func Module() fx.Option {
-	return fx.Provide(fx.Annotate(mounter, fx.ParamTags("", "", "", `group:"volumeplugins"`)))
+	return fx.Provide(mounter, contents)
 }
 
-func mounter(cfg wire.Config, log *slog.Logger, b *podspec.Builder, vendor []node.Ordered[volume.Plugin]) (node.Mounter, error) {
-	plugins, err := wire.VolumePlugins(vendor)
+// parts are what the mounter is made of.
+type parts struct {
+	fx.In
+
+	Config   wire.Config
+	Log      *slog.Logger
+	Specs    *podspec.Builder
+	Member   *wire.Member `optional:"true"`
+	Contents *wire.Contents
+	Vendor   []node.Ordered[volume.Plugin] `group:"volumeplugins"`
+}
+
+func contents() *wire.Contents { return &wire.Contents{} }
+
+func mounter(lc fx.Lifecycle, r *fxrun.Runner, p parts) (node.Mounter, error) {
+	plugins, err := wire.VolumePlugins(p.Vendor, p.Member.Sources())
 	if err != nil {
 		return nil, err
 	}
-	m, err := volume.New(cfg.Volume, plugins, log.With("part", "volume"))
+	m, err := volume.New(p.Config.Volume, plugins, p.Log.With("part", "volume"))
 	if err != nil {
 		return nil, err
 	}
-	return wire.Mounter(m, b), nil
+	p.Contents.Keep(m)
+	r.Run(lc, "volume-content", m.Run)
+	return wire.Mounter(m, p.Specs), nil
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,8 +40,10 @@ type rig struct {
 	address string
 	sandbox runtime.SandboxConfig
 	ids     map[string]string // of containers
-	view    node.PodView
-	served  map[string]int // translated streams
+
+	mu     sync.Mutex
+	view   node.PodView
+	served map[string]int // translated streams
 }
 
 func must(t *testing.T, err error) {
@@ -111,12 +114,30 @@ func (r *rig) look(t *testing.T) {
 		}
 		status.ContainerStatuses = append(status.ContainerStatuses, s)
 	}
+	r.mu.Lock()
 	r.view.Status = status
+	r.mu.Unlock()
 	r.ends.PodStatus(node.StatusUpdate{UID: "uid-1", Phase: lifecycle.Running, Status: status})
 }
 
 // Pods implements kubeletapi.Pods.
-func (r *rig) Pods() []node.PodView { return []node.PodView{r.view} }
+func (r *rig) Pods() []node.PodView {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return []node.PodView{r.view}
+}
+
+func (r *rig) count(subresource string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.served[subresource]++
+}
+
+func (r *rig) translated(subresource string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.served[subresource]
+}
 
 // serve runs the API with a certificate of its own, open to everybody.
 func (r *rig) serve(t *testing.T) {
@@ -125,7 +146,7 @@ func (r *rig) serve(t *testing.T) {
 	cfg.PodLogsDir, cfg.CheckpointDir = r.bed.PodLogs, filepath.Join(r.bed.Dir, "checkpoints")
 	routes, err := kubeletapi.Routes(cfg, kubeletapi.Parts{
 		Pods: r, Runtime: r.cri, Logs: wire.ContainerLogs(nil), Ends: r.ends, Commands: wire.Commander(r.cri), Checkpointer: r.cri,
-		WebSocket: func(subresource string) { r.served[subresource]++ },
+		WebSocket: r.count,
 	})
 	must(t, err)
 	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)

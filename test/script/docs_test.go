@@ -82,7 +82,7 @@ func gates(t *testing.T) string {
 	var out strings.Builder
 	out.WriteString("| gate | stage | default |\n|---|---|---|\n")
 	for _, g := range all.List() {
-		if g.Have && !g.Locked {
+		if g.Settable() {
 			fmt.Fprintf(&out, "| %s | %s | %t |\n", g.Name, g.Stage, g.Default)
 		}
 	}

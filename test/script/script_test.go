@@ -44,6 +44,7 @@ healthzPort: 0
 oomScoreAdj: 0
 failCgroupV1: false
 cgroupsPerQOS: false
+enforceNodeAllocatable: []
 logging: {flushFrequency: 10ms}
 crashLoopBackOff: {maxContainerRestartPeriod: 1s}
 `

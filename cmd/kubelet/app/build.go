@@ -4,8 +4,10 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"net/http"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"nodekit.dev/cmd/kubelet/config"
 	"nodekit.dev/node"
@@ -46,7 +48,23 @@ func build(ctx context.Context, s settings, log *slog.Logger) (*built, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &built{Agent: agent, serve: srv.Run}, nil
+	return &built{Agent: agent, serve: srv.Run, healthy: answering(agent)}, nil
+}
+
+// hungAfter is how long the agent may take to list its pods before it is not
+// healthy; the stock kubelet gives its sync loop as long.
+const hungAfter = 5 * time.Minute
+
+// answering is what the watchdog asks: whether the agent still answers.
+func answering(agent *nodefx.Agent) func(context.Context) error {
+	check := server.Responding("node", hungAfter, func() { agent.Node().Pods() })
+	return func(ctx context.Context) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/healthz", nil)
+		if err != nil {
+			return err
+		}
+		return check.Check(r)
+	}
 }
 
 // healthzAddress is empty where healthzPort 0 turns the endpoint off.

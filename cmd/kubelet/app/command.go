@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,18 +29,40 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer, opts ...O
 	sink := newLogSink(stderr)
 	defer sink.Flush()
 	f := &flags{}
-	cmd := newCommand(newOptions(opts), f, stdout, sink)
-	cmd.SetArgs(args)
-	if err := cmd.ExecuteContext(ctx); err != nil {
+	err := execute(ctx, newOptions(opts), f, args, stdout, sink)
+	switch {
+	case errors.Is(err, errUnsupported): // preflight told what there is to tell
+		return 1
+	case err != nil:
 		report(sink, f.logFormat, err)
 		return 1
 	}
 	return 0
 }
 
+func execute(ctx context.Context, o *options, f *flags, args []string, stdout io.Writer, sink *logSink) error {
+	cmd, err := newCommand(o, f, stdout, sink)
+	if err != nil {
+		return err
+	}
+	cmd.SetArgs(args)
+	if isPreflight(args) {
+		return preflight(ctx, o, f, cmd.Flags(), args, stdout)
+	}
+	err = cmd.ExecuteContext(ctx)
+	if format := cmd.Flags().Lookup("logging-format"); f.logFormat == "" {
+		f.logFormat = format.Value.String() // it failed before the files were read
+	}
+	return err
+}
+
 // newCommand builds the cobra command.
-func newCommand(o *options, f *flags, stdout io.Writer, sink *logSink) *cobra.Command {
-	themes := append(f.themes(), theme{title: "Vendor", set: o.vendorFlags})
+func newCommand(o *options, f *flags, stdout io.Writer, sink *logSink) (*cobra.Command, error) {
+	themes, err := f.themes()
+	if err != nil {
+		return nil, err
+	}
+	themes = append(themes, theme{title: "Vendor", set: o.vendorFlags})
 	cmd := &cobra.Command{
 		Use:           o.name,
 		SilenceUsage:  true,
@@ -51,9 +74,8 @@ func newCommand(o *options, f *flags, stdout io.Writer, sink *logSink) *cobra.Co
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.version {
-				_, err := fmt.Fprintln(stdout, "Kubernetes", o.version)
-				return err
+			if f.version != "" && f.version != "false" {
+				return printVersion(stdout, f.version, o.version)
 			}
 			warnDeprecated(cmd.Flags(), sink)
 			return run(cmd.Context(), o, f, cmd.Flags(), sink)
@@ -69,5 +91,5 @@ func newCommand(o *options, f *flags, stdout io.Writer, sink *logSink) *cobra.Co
 		return fmt.Errorf("failed to parse kubelet flag: %w", err)
 	})
 	cmd.SetHelpFunc(func(*cobra.Command, []string) { usage(stdout, o, themes) })
-	return cmd
+	return cmd, nil
 }

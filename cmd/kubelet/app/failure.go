@@ -27,36 +27,60 @@ func report(sink *logSink, format string, err error) {
 
 // hintOf finds a sentence that tells the user what to do.
 func hintOf(err error) string {
-	var h interface{ Hint() string }
-	if errors.As(err, &h) {
-		return h.Hint()
-	}
+	var hints []string
+	collectHints(err, &hints)
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
-		return flagHint(strings.ReplaceAll(unknown.GetSpecifiedName(), "_", "-"))
+		hints = append(hints, flagHint(strings.ReplaceAll(unknown.GetSpecifiedName(), "_", "-")))
 	}
-	return ""
+	return strings.Join(hints, "\n")
+}
+
+// collectHints asks an error and all that it wraps.
+func collectHints(err error, hints *[]string) {
+	if h, ok := err.(interface{ Hint() string }); ok { //nolint:errorlint // the walk unwraps by itself
+		if hint := h.Hint(); hint != "" {
+			*hints = append(*hints, hint)
+		}
+	}
+	switch wrapped := err.(type) { //nolint:errorlint // the walk unwraps by itself
+	case interface{ Unwrap() error }:
+		if inner := wrapped.Unwrap(); inner != nil {
+			collectHints(inner, hints)
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range wrapped.Unwrap() {
+			collectHints(inner, hints)
+		}
+	}
 }
 
 func flagHint(name string) string {
 	if hint := config.RemovedFlag(name); hint != "" {
 		return "--" + name + ": " + hint
 	}
-	if field := config.FieldOfFlag(name); field != "" {
-		return "--" + name + " is not a flag of this kubelet: set " + field + " in the --config file."
+	near := ""
+	if flag := config.NearestFlag(name); flag != "" {
+		near = " Did you mean --" + flag + "?"
 	}
-	if needsAPIServer(name) {
-		return "--" + name + ": nodekit has no client of the API server yet (docs/scope.md). Remove the flag to run static pods only."
-	}
-	return "--" + name + " is not a flag of this kubelet. See kubelet --help; most of the stock kubelet's flags are fields of the --config file."
+	return "--" + name + " is not a flag of this kubelet." + near + " See kubelet --help."
 }
 
-// needsAPIServer knows the stock flags that only mean something in a cluster
-// and have no field in the configuration file.
-func needsAPIServer(name string) bool {
-	switch name {
-	case "kubeconfig", "bootstrap-kubeconfig", "cert-dir", "cloud-provider", "node-labels", "register-schedulable":
-		return true
+// placed adds where the fields that an error is about were set.
+func placed(err error, loaded *config.Loaded) error {
+	var places []string
+	for _, field := range config.FieldsOf(err) {
+		if where := loaded.Where(field); where != "" {
+			places = append(places, field+" is set by "+where)
+		}
 	}
-	return false
+	return &placedError{error: err, places: strings.Join(places, "\n")}
 }
+
+type placedError struct {
+	error
+	places string
+}
+
+func (p *placedError) Unwrap() error { return p.error }
+func (p *placedError) Hint() string  { return p.places }

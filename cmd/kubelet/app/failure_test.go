@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -38,7 +39,7 @@ func TestRemovedGates(t *testing.T) {
 			if code != 1 || len(got) < 2 {
 				t.Fatalf("%v: exit code %d, %q", args, code, stderr)
 			}
-			wantLine(t, got[len(got)-2], header+`failed to set feature gates from initial flags-based config: unrecognized feature gate: `+name+`"$`)
+			wantLine(t, got[failedAt(got)], header+`failed to set feature gates from initial flags-based config: unrecognized feature gate: `+name+`"$`)
 			wantLine(t, got[len(got)-1], `^Feature gate `+name+` was removed in v1\.\d\d; the feature is always on\.`)
 		}
 	}
@@ -67,7 +68,7 @@ func TestFailures(t *testing.T) {
 		want         string
 	}{
 		{name: "an argument", flags: []string{"foo"}, want: `unknown command foo`},
-		{name: "a flag's value", flags: []string{"--v=loud"}, want: `failed to parse kubelet flag: invalid argument "loud" for "-v, --v" flag: must be an integer`},
+		{name: "a flag's value", flags: []string{"--v=loud"}, want: `failed to parse kubelet flag: invalid argument "loud" for "-v, --v" flag: want a whole number`},
 		{name: "a gate's value", flags: []string{"--feature-gates=A"}, want: `failed to parse kubelet flag: invalid argument "A" for "--feature-gates" flag: missing bool value for A`},
 		{name: "no such file", flags: []string{"--config=/nowhere/k.yaml"}, want: `failed to load kubelet config file /nowhere/k.yaml: open /nowhere/k.yaml: no such file or directory`},
 		{name: "no such folder", flags: []string{"--config-dir=/nowhere"}, want: `failed to read the drop-in folder /nowhere: lstat /nowhere: no such file or directory`},
@@ -76,7 +77,7 @@ func TestFailures(t *testing.T) {
 		{name: "an empty endpoint", flags: []string{"--container-runtime-endpoint="}, want: `failed to validate kubelet configuration, error: invalid configuration: the containerRuntimeEndpoint was not specified or empty`},
 		{name: "an endpoint that is no socket", flags: []string{"--container-runtime-endpoint=tcp://127.0.0.1:1"}, want: `only support unix socket endpoint`},
 		{name: "an image endpoint that is no socket", flags: []string{"--image-service-endpoint=npipe://x"}, want: `protocol "npipe" not supported`},
-		{name: "an unknown field", config: "maxPod: 1\n", flags: []string{"--config-strict"}, want: `kubelet.yaml:8: unknown field "maxPod" (did you mean "maxPods"?)`},
+		{name: "an unknown field", config: "maxPod: 1\n", flags: []string{"--config-strict"}, want: `kubelet.yaml:9: unknown field "maxPod" (did you mean "maxPods"?)`},
 		{name: "a loopback IP", flags: []string{"--node-ip=127.0.0.1"}, want: `failed to run Kubelet: bad --node-ip "127.0.0.1": nodeIP can't be loopback address`},
 		{name: "a bad name", flags: []string{"--hostname-override=not_a_name"}, want: `failed to run Kubelet: node name "not_a_name": `},
 		{name: "a taken port", config: "healthzPort: " + port + "\n", want: `failed to run Kubelet: server: listen tcp 127.0.0.1:` + port + `: bind: address already in use`},
@@ -86,7 +87,7 @@ func TestFailures(t *testing.T) {
 				args := append(b.flags(t, row.config), "--logging-format="+format)
 				code, _, stderr := once(t, append(args, row.flags...))
 				got := lines(stderr)
-				last := got[len(got)-1]
+				last := got[failedAt(got)]
 				pattern := header + ".*" + quoted(row.want)
 				if format == "json" {
 					pattern = `^{"ts":\d+\.?\d*,"caller":"app/failure.go:\d+","msg":"command failed","err":".*` + quoted(row.want)
@@ -98,6 +99,12 @@ func TestFailures(t *testing.T) {
 			}
 		})
 	}
+}
+
+// failedAt is the line that tells why; hints follow it.
+func failedAt(lines []string) int {
+	at := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, "command failed") })
+	return max(at, 0)
 }
 
 func TestHintInJSON(t *testing.T) {
@@ -113,7 +120,7 @@ func TestUnknownFlagThatNeverWas(t *testing.T) {
 	_, _, stderr := once(t, []string{"--kubeconfg=x"})
 	got := lines(stderr)
 	wantLine(t, got[0], header+`failed to parse kubelet flag: unknown flag: --kubeconfg"$`)
-	wantLine(t, got[1], `^--kubeconfg is not a flag of this kubelet\. See kubelet --help`)
+	wantLine(t, got[1], `^--kubeconfg is not a flag of this kubelet\. Did you mean --kubeconfig\? See kubelet --help\.$`)
 }
 
 // The root directory belongs to one agent; a second one is told whose it is.

@@ -1,8 +1,9 @@
 package app
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 
@@ -11,23 +12,50 @@ import (
 	"nodekit.dev/cmd/kubelet/config"
 )
 
-// flags are what the command line says.
+// flags are what the command line says. The fields are the flags that set
+// nothing in KubeletConfiguration; the others go to override.
 type flags struct {
 	configFile   string
 	configDir    string
 	configStrict bool
-	rootDir      string
-	hostname     string
-	nodeIP       string
-	runtime      string
-	image        string
-	manifests    string
-	manifestURL  string
-	featureGates string
-	logFormat    string
-	verbosity    int
-	version      bool
-	declared     []theme
+	preflight    bool
+
+	rootDir       string
+	hostname      string
+	nodeIP        string
+	nodeLabels    map[string]string
+	cloudProvider string
+
+	kubeconfig          string
+	bootstrapKubeconfig string
+	certDir             string
+
+	credentialConfig string
+	credentialBinDir string
+
+	seccompDefault       bool
+	mounter              string
+	lockFile             string
+	exitOnLockContention bool
+	version              string
+
+	// logFormat is what failures are reported in.
+	logFormat string
+	declared  []theme
+}
+
+// own says where the flags without a field of the configuration go; of those
+// that are missing here nothing needs the value.
+func (f *flags) own() map[string]any {
+	return map[string]any{
+		"config": &f.configFile, "config-dir": &f.configDir,
+		"root-dir": &f.rootDir, "hostname-override": &f.hostname, "node-ip": &f.nodeIP,
+		"node-labels": &f.nodeLabels, "cloud-provider": &f.cloudProvider,
+		"kubeconfig": &f.kubeconfig, "bootstrap-kubeconfig": &f.bootstrapKubeconfig, "cert-dir": &f.certDir,
+		"image-credential-provider-config": &f.credentialConfig, "image-credential-provider-bin-dir": &f.credentialBinDir,
+		"seccomp-default": &f.seccompDefault, "experimental-mounter-path": &f.mounter,
+		"lock-file": &f.lockFile, "exit-on-lock-contention": &f.exitOnLockContention, "version": &f.version,
+	}
 }
 
 // theme is a group of flags in --help.
@@ -36,77 +64,191 @@ type theme struct {
 	set   *pflag.FlagSet
 }
 
-// themes declares the flags, grouped as --help shows them.
-func (f *flags) themes() []theme {
-	conf := pflag.NewFlagSet("configuration", pflag.ContinueOnError)
-	conf.StringVar(&f.configFile, "config", "", "KubeletConfiguration file (kubelet.config.k8s.io/v1beta1). Flags override it.")
-	conf.StringVar(&f.configDir, "config-dir", "", "folder of *.conf drop-in files, merged over --config in the order of their names")
-	conf.BoolVar(&f.configStrict, "config-strict", false, "unknown and duplicate configuration fields are an error instead of a warning")
-	conf.StringVar(&f.featureGates, "feature-gates", "", "A=true,B=false: feature gates, over those of the configuration file")
-
-	node := pflag.NewFlagSet("node", pflag.ContinueOnError)
-	node.StringVar(&f.rootDir, "root-dir", "/var/lib/kubelet", "folder of the agent's files: pods, volumes, state")
-	node.StringVar(&f.hostname, "hostname-override", "", "name of the node instead of the host's name")
-	node.StringVar(&f.nodeIP, "node-ip", "", "IP address of the node, or two of different families separated by a comma; 0.0.0.0 or :: finds the one of that family that the default route uses; may not be loopback")
-
-	pods := pflag.NewFlagSet("pods", pflag.ContinueOnError)
-	pods.StringVar(&f.manifests, "pod-manifest-path", "", "file or folder of static pods; the configuration field is staticPodPath")
-	pods.StringVar(&f.manifestURL, "manifest-url", "", "URL of static pods; the configuration field is staticPodURL")
-
-	rt := pflag.NewFlagSet("runtime", pflag.ContinueOnError)
-	rt.StringVar(&f.runtime, "container-runtime-endpoint", "", "unix socket of the CRI runtime; the configuration field is containerRuntimeEndpoint")
-	rt.StringVar(&f.image, "image-service-endpoint", "", "unix socket of the CRI image service where it is another one; the configuration field is imageServiceEndpoint")
-
-	logs := pflag.NewFlagSet("logs", pflag.ContinueOnError)
-	logs.IntVarP(&f.verbosity, "v", "v", 0, "log verbosity; 2 is what operators use, 4 shows each decision")
-	logs.StringVar(&f.logFormat, "logging-format", "", `"text" or "json"; the configuration field is logging.format`)
-	logs.BoolVar(&f.version, "version", false, "print the version and exit")
-	logs.BoolP("help", "h", false, "print this text and exit")
-	f.declared = []theme{{"Configuration", conf}, {"Node", node}, {"Static pods", pods}, {"Runtime", rt}, {"Logs and help", logs}}
-	return append([]theme(nil), f.declared...)
+// value is one flag of the stock kubelet.
+type value struct {
+	flag  config.Flag
+	read  kind
+	now   any
+	given bool
+	into  any // the field of flags that takes it; nil: none
 }
 
-// deprecated flags still work and print the stock notice.
-var deprecated = [...]string{"container-runtime-endpoint", "image-service-endpoint", "pod-manifest-path", "manifest-url", "feature-gates"}
+func (v *value) Set(text string) error {
+	var prev any
+	if v.given { // the default is replaced, not added to
+		prev = v.now
+	}
+	now, err := v.read(prev, text)
+	if err != nil {
+		return err
+	}
+	v.now, v.given = now, true
+	v.store()
+	return nil
+}
 
-const deprecation = "This parameter should be set via the config file specified by the kubelet's --config flag. See https://kubernetes.io/docs/tasks/administer-cluster/kubelet-config-file/ for more information."
-
-// warnDeprecated prints one line per deprecated flag that was used.
-func warnDeprecated(set *pflag.FlagSet, w io.Writer) {
-	for _, name := range deprecated {
-		if set.Changed(name) {
-			fmt.Fprintf(w, "Flag --%s has been deprecated, %s\n", name, deprecation)
+func (v *value) store() {
+	switch into := v.into.(type) {
+	case *string:
+		*into = shown(v.now)
+	case *bool:
+		*into = v.now == true
+	case *map[string]string:
+		*into = map[string]string{}
+		m, _ := v.now.(map[string]any)
+		for key, one := range m {
+			(*into)[key] = shown(one)
 		}
 	}
+}
+
+func (v *value) String() string {
+	if v == nil {
+		return ""
+	}
+	return shown(v.now)
+}
+
+func (v *value) Type() string { return v.flag.Type }
+
+// themes declares the flags, grouped as --help shows them.
+func (f *flags) themes() ([]theme, error) {
+	defaults, err := flagDefaults()
+	if err != nil {
+		return nil, err
+	}
+	own := f.own()
+	for _, flag := range config.Flags() {
+		if len(f.declared) == 0 || f.declared[len(f.declared)-1].title != flag.Theme {
+			f.declared = append(f.declared, theme{flag.Theme, pflag.NewFlagSet(flag.Theme, pflag.ContinueOnError)})
+		}
+		if err := declare(f.declared[len(f.declared)-1].set, flag, defaults, own[flag.Name]); err != nil {
+			return nil, err
+		}
+	}
+	f.addOurs()
+	return append([]theme(nil), f.declared...), nil
+}
+
+// addOurs declares the flags that the stock kubelet does not have.
+func (f *flags) addOurs() {
+	first, last := f.declared[0].set, f.declared[len(f.declared)-1].set
+	first.BoolVar(&f.configStrict, "config-strict", false, "unknown and duplicate configuration fields are an error instead of a warning")
+	first.BoolVar(&f.preflight, "preflight", false, "read the flags and files of a node, touch nothing, and list what would be the same, different or unsupported; exit code 1 where anything is unsupported")
+	last.BoolP("help", "h", false, "print this text and exit")
+}
+
+func declare(set *pflag.FlagSet, flag config.Flag, defaults map[string]any, into any) error {
+	v := &value{flag: flag, read: kindOf(flag.Name, flag.Type), into: into}
+	switch {
+	case flag.Field != "":
+		if v.now = at(defaults, flag.Field); v.now == nil { // JSON leaves out what is empty
+			v.now = emptyOf(flag.Type)
+		}
+	case flag.Default != "":
+		now, err := v.read(nil, flag.Default)
+		if err != nil {
+			return fmt.Errorf("default of --%s: %w", flag.Name, err)
+		}
+		v.now = now
+	}
+	v.store()
+	short := ""
+	if flag.Name == "v" {
+		short = "v"
+	}
+	declared := set.VarPF(v, flag.Name, short, flag.Usage)
+	if flag.Type == "bool" || flag.Type == "version" {
+		declared.NoOptDefVal = "true"
+	}
+	return nil
+}
+
+// emptyOf is what a flag of a type shows when nothing is set.
+func emptyOf(typ string) any {
+	switch typ {
+	case "bool":
+		return false
+	case "int32", "int64", "Level", "quantity":
+		return 0
+	case "duration":
+		return "0s"
+	}
+	return nil
+}
+
+// flagDefaults are the stock defaults in the shape of the JSON document.
+func flagDefaults() (map[string]any, error) {
+	kc, err := config.Default()
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(kc)
+	if err != nil {
+		return nil, err
+	}
+	var doc map[string]any
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber() // 1000000, not 1e+06
+	return doc, dec.Decode(&doc)
+}
+
+// at is the value at a path of a document; nil where there is none.
+func at(doc map[string]any, path string) any {
+	parent, rest, nested := strings.Cut(path, ".")
+	if !nested {
+		return doc[path]
+	}
+	below, _ := doc[parent].(map[string]any)
+	return at(below, rest)
+}
+
+// given lists the stock flags that the command line has, by name.
+func given(set *pflag.FlagSet) (out []*value) {
+	set.Visit(func(flag *pflag.Flag) {
+		if v, ok := flag.Value.(*value); ok {
+			out = append(out, v)
+		}
+	})
+	return out
 }
 
 // override is the topmost configuration layer: the flags that were set.
 func (f *flags) override(set *pflag.FlagSet) (map[string]any, error) {
 	layer := map[string]any{}
-	for flag, field := range map[string]string{
-		"container-runtime-endpoint": "containerRuntimeEndpoint",
-		"image-service-endpoint":     "imageServiceEndpoint",
-		"manifest-url":               "staticPodURL",
-	} {
-		if set.Changed(flag) {
-			layer[field] = set.Lookup(flag).Value.String()
+	for _, v := range given(set) {
+		if v.flag.Field == "" {
+			continue
 		}
-	}
-	if set.Changed("pod-manifest-path") {
-		path, err := absolute(f.manifests)
-		if err != nil {
-			return nil, err
+		now := v.now
+		if v.flag.Name == "pod-manifest-path" {
+			path, err := absolute(shown(now))
+			if err != nil {
+				return nil, err
+			}
+			now = path
 		}
-		layer["staticPodPath"] = path
+		put(layer, v.flag.Field, now)
 	}
-	if logging := f.logging(set); len(logging) > 0 {
-		layer["logging"] = logging
+	if f.seccompDefault { // either turns it on
+		put(layer, "seccompDefault", true)
 	}
-	gates, err := f.gates()
-	if len(gates) > 0 {
-		layer["featureGates"] = gates
+	return layer, nil
+}
+
+// put sets the value at a path of a document.
+func put(doc map[string]any, path string, v any) {
+	parent, rest, nested := strings.Cut(path, ".")
+	if !nested {
+		doc[path] = v
+		return
 	}
-	return layer, err
+	below, ok := doc[parent].(map[string]any)
+	if !ok {
+		below = map[string]any{}
+		doc[parent] = below
+	}
+	put(below, rest, v)
 }
 
 // absolute leaves an empty path alone: it turns the source off.
@@ -115,29 +257,6 @@ func absolute(path string) (string, error) {
 		return "", nil
 	}
 	return filepath.Abs(path)
-}
-
-func (f *flags) logging(set *pflag.FlagSet) map[string]any {
-	layer := map[string]any{}
-	if set.Changed("v") {
-		layer["verbosity"] = f.verbosity
-	}
-	if set.Changed("logging-format") {
-		layer["format"] = f.logFormat
-	}
-	return layer
-}
-
-func (f *flags) gates() (map[string]any, error) {
-	set, err := config.ParseGates(f.featureGates)
-	if err != nil {
-		return nil, fmt.Errorf("failed to parse kubelet flag: invalid argument %q for \"--feature-gates\" flag: %w", f.featureGates, err)
-	}
-	layer := map[string]any{}
-	for name, on := range set {
-		layer[name] = on
-	}
-	return layer, nil
 }
 
 // underscores makes --pod_manifest_path mean --pod-manifest-path.

@@ -25,7 +25,7 @@ func usage(w io.Writer, o *options, themes []theme) {
 	}
 	fmt.Fprint(w, "\nFeature gates that change what this kubelet does:\n")
 	for _, g := range gates.List() {
-		if g.Have && !g.Locked {
+		if g.Settable() {
 			fmt.Fprintf(w, "  %s=true|false (%s - default=%t)\n", g.Name, g.Stage, g.Default)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -14,8 +15,8 @@ import (
 	"nodekit.dev/cmd/kubelet/config"
 )
 
-// checkHost refuses a host that the configuration refuses, and gives the agent
-// its oom_score_adj.
+// checkHost refuses a host that the configuration refuses, and gives the
+// process its oom_score_adj, its limit of open files and its profiles.
 func checkHost(kc *config.KubeletConfiguration, log *slog.Logger) error {
 	if err := checkCgroups(onCgroupV1("/sys/fs/cgroup"), *kc.FailCgroupV1); err != nil {
 		return err
@@ -24,7 +25,31 @@ func checkHost(kc *config.KubeletConfiguration, log *slog.Logger) error {
 	if err := os.WriteFile("/proc/self/oom_score_adj", []byte(adj), 0o644); err != nil { //nolint:gosec // procfs sets the mode
 		log.Warn("the agent keeps its oom_score_adj: the kernel may end it before a container", "wanted", adj, "err", err)
 	}
+	if err := limitFiles(kc.MaxOpenFiles); err != nil {
+		log.Warn("the agent keeps its limit of open files", "wanted", kc.MaxOpenFiles, "err", err)
+	}
+	if kc.EnableContentionProfiling && *kc.EnableDebuggingHandlers {
+		runtime.SetBlockProfileRate(1)
+	}
 	return nil
+}
+
+// limitFiles sets how many files the process may open, never lower than what
+// it may now: nothing would tell why it then fails.
+func limitFiles(wanted int64) error {
+	var now unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &now); err != nil {
+		return err
+	}
+	limit := raised(now, uint64(max(wanted, 0)))
+	if limit == now {
+		return nil
+	}
+	return unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
+}
+
+func raised(now unix.Rlimit, wanted uint64) unix.Rlimit {
+	return unix.Rlimit{Cur: max(now.Cur, wanted), Max: max(now.Max, wanted)}
 }
 
 // onCgroupV1 says that the hierarchy at root is not the one of cgroup v2. A

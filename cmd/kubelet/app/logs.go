@@ -5,13 +5,13 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"os"
-	"runtime"
+	"math"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2/textlogger"
 
 	"nodekit.dev/internal/tasks"
@@ -24,8 +24,13 @@ const (
 )
 
 // newLogger makes a logger in the stock kubelet's text (klog) or JSON format.
-// Verbosity n lets through what klog calls V(n); slog's Debug is V(4).
-func newLogger(sink *logSink, format string, verbosity int) *slog.Logger {
+// Verbosity n lets through what klog calls V(n); slog's Debug is V(4). Source
+// files may have a verbosity of their own.
+func newLogger(sink *logSink, format string, verbosity int, files ...logsapi.VModuleItem) *slog.Logger {
+	if len(files) > 0 {
+		all := newLogger(sink, format, math.MaxInt32).Handler()
+		return slog.New(newByFile(all, verbosity, files))
+	}
 	var handler slog.Handler
 	if format == formatJSON {
 		handler = slog.NewJSONHandler(sink, &slog.HandlerOptions{
@@ -148,12 +153,5 @@ func (s *logSink) keepFlushing(ctx context.Context, period time.Duration) (stop 
 	return func() {
 		group.Stop()
 		_ = group.Wait() // flushing does not fail
-	}
-}
-
-// warnIfNotRoot says what the stock kubelet says, and goes on like it.
-func warnIfNotRoot(log *slog.Logger) {
-	if uid := os.Geteuid(); runtime.GOOS == "linux" && uid != 0 {
-		log.Error("Kubelet needs to run as uid `0`", "uid", uid)
 	}
 }

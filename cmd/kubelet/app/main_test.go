@@ -75,6 +75,7 @@ kind: KubeletConfiguration
 oomScoreAdj: 0
 failCgroupV1: false
 cgroupsPerQOS: false
+enforceNodeAllocatable: []
 podLogsDir: ` + filepath.Join(b.dir, "log", "pods") + "\n"
 	if !strings.Contains(more, "healthzPort") {
 		text += "healthzPort: 0\n"

@@ -16,11 +16,13 @@ type options struct {
 	vendorFlags *pflag.FlagSet
 	kinds       []config.Kind
 	gates       []config.Gate
+	labels      func(key string) bool
 	agent       []func(*config.Loaded) ([]nodefx.Option, error)
 }
 
 func newOptions(opts []Option) *options {
 	o := &options{name: "kubelet", version: Version(), vendorFlags: pflag.NewFlagSet("vendor", pflag.ContinueOnError)}
+	o.labels = func(string) bool { return false }
 	for _, set := range opts {
 		set(o)
 	}
@@ -53,4 +55,10 @@ func AddGate(gate config.Gate) Option {
 // It is called once per start, after flags and files are read.
 func Agent(fn func(*config.Loaded) ([]nodefx.Option, error)) Option {
 	return func(o *options) { o.agent = append(o.agent, fn) }
+}
+
+// AllowLabels lets --node-labels set labels below kubernetes.io and k8s.io that
+// the stock kubelet refuses. The API server's NodeRestriction has its own word.
+func AllowLabels(allowed func(key string) bool) Option {
+	return func(o *options) { o.labels = allowed }
 }

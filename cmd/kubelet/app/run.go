@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"nodekit.dev/cmd/kubelet/config"
+	"nodekit.dev/cmd/kubelet/privilege"
 	"nodekit.dev/internal/tasks"
 	"nodekit.dev/node/nodefx"
 )
@@ -21,6 +23,7 @@ const stopTimeout = 30 * time.Second
 type settings struct {
 	*options
 	flags    *flags
+	given    *pflag.FlagSet // all flags, with what the command line says
 	loaded   *config.Loaded
 	features config.Features
 }
@@ -33,10 +36,12 @@ func run(ctx context.Context, o *options, f *flags, set *pflag.FlagSet, sink *lo
 	}
 	logging := s.loaded.Kubelet.Logging
 	f.logFormat = logging.Format
-	log := newLogger(sink, logging.Format, int(logging.Verbosity))
+	log := newLogger(sink, logging.Format, int(logging.Verbosity), logging.VModule...)
 	stopFlush := sink.keepFlushing(ctx, logging.FlushFrequency.Duration.Duration)
 	defer stopFlush()
-	warnIfNotRoot(log)
+	if err := privilege.Check(); err != nil {
+		log.Error("Kubelet running with insufficient permissions", "err", err)
+	}
 	warnAbout(log, s)
 	if err := runAgent(ctx, s, log); err != nil {
 		return fmt.Errorf("failed to run Kubelet: %w", err)
@@ -48,17 +53,61 @@ func runAgent(ctx context.Context, s settings, log *slog.Logger) error {
 	if err := checkHost(&s.loaded.Kubelet, log); err != nil {
 		return err
 	}
+	period, err := watchdogPeriod(os.Getenv, os.Getpid())
+	if err != nil {
+		return err
+	}
+	ctx, unlock, err := s.flags.lock(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	agent, err := build(ctx, s, log)
 	if err != nil {
 		return err
 	}
+	agent.watchdog = &watchdog{period: period, healthy: agent.healthy, notify: notifySystemd, log: log}
 	log.Info("Starting kubelet", "version", s.version, "rootDir", s.flags.rootDir)
 	return live(ctx, agent, log)
 }
 
+// lock takes the lock of --lock-file. With --exit-on-lock-contention the
+// context that it returns ends when another process opens the file.
+func (f *flags) lock(ctx context.Context, log *slog.Logger) (context.Context, func(), error) {
+	if f.lockFile == "" {
+		return ctx, func() {}, nil
+	}
+	log.Info("Acquiring file lock", "path", f.lockFile)
+	unlock, err := lockFile(ctx, f.lockFile)
+	if err != nil || !f.exitOnLockContention {
+		return ctx, unlock, err
+	}
+	group := tasks.New(ctx)
+	group.Go("lock file", func(ctx context.Context) error {
+		if err := awaitContention(ctx, f.lockFile); err != nil {
+			return err
+		}
+		if ctx.Err() == nil {
+			log.Info("another process opened the lock file: making room for it", "path", f.lockFile)
+		}
+		group.Stop()
+		return nil
+	})
+	return group.Context(), func() {
+		group.Stop()
+		if err := group.Wait(); err != nil {
+			log.Error("the lock file could not be watched", "err", err)
+		}
+		unlock()
+	}, nil
+}
+
 // load reads all layers and validates what they add up to.
 func load(o *options, f *flags, set *pflag.FlagSet) (settings, error) {
-	s := settings{options: o, flags: f}
+	s := settings{options: o, flags: f, given: set}
+	if err := f.validate(o.labels); err != nil {
+		return s, fmt.Errorf("failed to validate kubelet flags: %w", err)
+	}
 	override, err := f.override(set)
 	if err != nil {
 		return s, err
@@ -75,10 +124,10 @@ func load(o *options, f *flags, set *pflag.FlagSet) (settings, error) {
 	}
 	s.features, err = gates.Resolve(s.loaded.Kubelet.FeatureGates)
 	if err != nil {
-		return s, fmt.Errorf("failed to set feature gates from initial flags-based config: %w", err)
+		return s, placed(fmt.Errorf("failed to set feature gates from initial flags-based config: %w", err), s.loaded)
 	}
 	if err := config.Validate(&s.loaded.Kubelet, s.features); err != nil {
-		return s, fmt.Errorf("failed to validate kubelet configuration, error: %w", err)
+		return s, placed(fmt.Errorf("failed to validate kubelet configuration, error: %w", err), s.loaded)
 	}
 	return s, nil
 }
@@ -89,17 +138,28 @@ func warnAbout(log *slog.Logger, s settings) {
 		log.Warn("Using lenient decoding as strict decoding failed", "file", p.File, "line", p.Line, "err", p.Error())
 	}
 	for _, w := range s.features.Warnings {
-		log.Warn("feature gate has no effect", "reason", w)
+		log.Warn("a feature gate is set", "notice", w)
 	}
-	if fields := s.loaded.NotActedOn(); len(fields) > 0 {
-		log.Warn("these configuration fields are accepted but have no effect yet", "fields", fields)
+	for _, missing := range s.loaded.NotActedOn() {
+		log.Warn("these configuration fields are accepted but have no effect yet", "part", missing.Part, "fields", missing.Fields)
+	}
+	for _, f := range s.loaded.SetFields() {
+		if f.State == config.Differs {
+			log.Info("a configuration field means something else here", "field", f.Path, "reason", f.Text)
+		}
+	}
+	warnIneffective(s.given, log)
+	if len(s.loaded.Ignored) > 0 {
+		log.Info("only files whose names end in .conf are read from the drop-in folder", "ignored", s.loaded.Ignored)
 	}
 }
 
 // built is an agent and what serves it.
 type built struct {
 	*nodefx.Agent
-	serve func(context.Context) error
+	serve    func(context.Context) error
+	healthy  func(context.Context) error
+	watchdog *watchdog
 }
 
 // live starts the agent and waits for the end of ctx or of a part.
@@ -110,13 +170,20 @@ func live(ctx context.Context, agent *built, log *slog.Logger) error {
 	group := tasks.New(ctx)
 	group.Go("memory", keepTrimmed)
 	group.Go("server", agent.serve)
+	group.Go("watchdog", agent.watchdog.Run)
 	log.Info("Started kubelet")
+	if _, err := notifySystemd(ctx, "READY=1"); err != nil {
+		log.Error("systemd was not told that the kubelet is ready", "err", err)
+	}
 	var err error
 	select {
 	case err = <-agent.Done():
 	case <-group.Context().Done(): // ctx ended, or the server did: the group tells
 	}
 	log.Info("Stopping kubelet; containers run on")
+	if _, err := notifySystemd(context.WithoutCancel(ctx), "STOPPING=1"); err != nil {
+		log.Debug("systemd was not told of the stop", "err", err)
+	}
 	group.Stop()
 	return errors.Join(err, group.Wait(), stop(ctx, agent))
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -16,9 +17,15 @@ import (
 func settingsOf(t *testing.T, text string) settings {
 	t.Helper()
 	b := newBed(t)
-	o := newOptions(nil)
-	f := &flags{configFile: b.config(t, text), rootDir: "/r", hostname: "n", nodeIP: "192.0.2.1"}
-	s, err := load(o, f, o.vendorFlags)
+	o, f := newOptions(nil), &flags{}
+	cmd, err := newCommand(o, f, io.Discard, newLogSink(io.Discard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.ParseFlags([]string{"--config=" + b.config(t, text), "--root-dir=/r", "--hostname-override=n", "--node-ip=192.0.2.1"}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := load(o, f, cmd.Flags())
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -43,9 +50,10 @@ var elsewhere = []string{
 	"failCgroupV1",                      // TestCgroupV1
 	"healthzPort", "healthzBindAddress", // TestRunningAgent, TestHealthzAddress
 	"featureGates",                                                  // TestTranslate
-	"logging.format", "logging.verbosity", "logging.flushFrequency", // TestFailures, TestTextLog, TestLogIsFlushedByTime
-	"runOnce",     // config.TestValidate
-	"oomScoreAdj", // checkHost, as root only
+	"logging.format", "logging.verbosity", "logging.flushFrequency", "logging.vmodule", // TestFailures, TestTextLog, TestLogIsFlushedByTime, TestVModule
+	"oomScoreAdj",               // checkHost, as root only
+	"maxOpenFiles",              // TestLimitFiles
+	"enableContentionProfiling", // TestContentionProfiling
 }
 
 // Every field that is said to be acted on changes what the parts are made from.
@@ -115,8 +123,12 @@ func TestTranslate(t *testing.T) {
 		t.Error("events are on unless EventedPLEG=false says otherwise")
 	}
 	fast := translated(t, "featureGates: {ReduceDefaultCrashLoopBackOffDecay: true}\n").Node.Rules
-	if fast.BackoffBase != time.Second || fast.BackoffMax != time.Minute {
+	if fast.BackoffBase != time.Second || fast.BackoffMax != 5*time.Minute {
 		t.Errorf("ReduceDefaultCrashLoopBackOffDecay: %+v", fast)
+	}
+	fast = translated(t, "featureGates: {ReduceDefaultCrashLoopBackOffDecay: true, KubeletCrashLoopBackOffMax: false}\n").Node.Rules
+	if fast.BackoffMax != time.Minute {
+		t.Errorf("ReduceDefaultCrashLoopBackOffDecay alone: %+v", fast)
 	}
 	short := translated(t, "crashLoopBackOff: {maxContainerRestartPeriod: 2s}\n").Node.Rules
 	if short.BackoffBase != 2*time.Second || short.BackoffMax != 2*time.Second {

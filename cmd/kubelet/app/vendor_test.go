@@ -118,7 +118,7 @@ func TestHelpAndVersion(t *testing.T) {
 	if code != 0 {
 		t.Errorf("--help: exit code %d", code)
 	}
-	for _, want := range []string{"  rackd [flags]", "\nConfiguration:\n", "\nNode:\n", "\nStatic pods:\n", "\nRuntime:\n", "\nLogs and help:\n", "\nVendor:\n", "--site-name string", "VendorTurbo=true|false (ALPHA - default=false)"} {
+	for _, want := range []string{"  rackd [flags]", "\nConfiguration:\n", "\nNode:\n", "\nStatic pods:\n", "\nRuntime, images and logs:\n", "\nProcess, logs and help:\n", "\nVendor:\n", "--site-name string", "VendorTurbo=true|false (ALPHA - default=false)"} {
 		if !strings.Contains(help, want) {
 			t.Errorf("--help without %q:\n%s", want, help)
 		}
@@ -135,7 +135,7 @@ func TestDeprecatedFlags(t *testing.T) {
 	b := newBed(t)
 	args := append(b.flags(t, "maxPods: -1\n"), "--image_service_endpoint="+b.endpoint)
 	_, _, stderr := once(t, args)
-	const rest = " has been deprecated, This parameter should be set via the config file specified by the kubelet's --config flag. See https://kubernetes.io/docs/tasks/administer-cluster/kubelet-config-file/ for more information.\n"
+	const rest = " has been deprecated, This parameter should be set via the config file specified by the Kubelet's --config flag. See https://kubernetes.io/docs/tasks/administer-cluster/kubelet-config-file/ for more information.\n"
 	for _, flag := range []string{"container-runtime-endpoint", "image-service-endpoint", "pod-manifest-path"} {
 		if strings.Count(stderr, "Flag --"+flag+rest) != 1 {
 			t.Errorf("--%s: want the notice once:\n%s", flag, stderr)

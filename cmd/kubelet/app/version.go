@@ -1,6 +1,8 @@
 package app
 
 import (
+	"fmt"
+	"io"
 	"runtime/debug"
 	"strings"
 )
@@ -30,4 +32,18 @@ func ownVersion(info *debug.BuildInfo) string {
 		}
 	}
 	return "devel"
+}
+
+// printVersion answers --version, and --version=raw with all that is known.
+func printVersion(w io.Writer, form, version string) error {
+	if form != "raw" {
+		_, err := fmt.Fprintln(w, "Kubernetes", version)
+		return err
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	_, err := fmt.Fprintf(w, "Kubernetes %s\n%s", version, info)
+	return err
 }

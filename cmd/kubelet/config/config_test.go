@@ -45,8 +45,18 @@ func TestLayers(t *testing.T) {
 	if *kc.HealthzPort != 10248 || kc.FileCheckFrequency.Duration != 20*time.Second {
 		t.Errorf("defaults: healthzPort %d, fileCheckFrequency %v", *kc.HealthzPort, kc.FileCheckFrequency)
 	}
-	if got := strings.Join(loaded.NotActedOn(), " "); got != "maxPods" {
-		t.Errorf("not acted on: %q", got)
+	for field, want := range map[string]string{
+		"maxPods":                            filepath.Join(dir, "d/20-b.conf") + ":3",
+		"featureGates.ContainerRestartRules": main + ":5",
+		"clusterDomain":                      "--cluster-domain",
+		"fileCheckFrequency":                 "",
+	} {
+		if got := loaded.Where(field); got != want {
+			t.Errorf("%s is said to be set by %q, want %q", field, got, want)
+		}
+	}
+	if len(loaded.Ignored) != 1 || filepath.Base(loaded.Ignored[0]) != "30-ignored.yaml" {
+		t.Errorf("ignored: %v", loaded.Ignored)
 	}
 }
 
@@ -111,27 +121,15 @@ func TestRelativeStaticPodPath(t *testing.T) {
 }
 
 func TestNotActedOnNamesPaths(t *testing.T) {
-	text := "logging: {format: json, vmodule: [], options: {json: {splitStream: true}}}\nevictionHard: {memory.available: 1Gi}\ncrashLoopBackOff: {maxContainerRestartPeriod: 9s}\nlogin: 3\n"
+	text := "logging: {format: json}\nevictionHard: {memory.available: 1Gi}\nevictionSoft: {}\nqosReserved: null\ncpuManagerReconcilePeriod: 0s\n" +
+		"memorySwap: {swapBehavior: LimitedSwap}\nvolumePluginDir: /v\ncrashLoopBackOff: {maxContainerRestartPeriod: 9s}\nlogin: 3\n"
 	loaded, err := NewLoader().Load(Files{Main: write(t, t.TempDir(), "k.yaml", header+text)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(loaded.NotActedOn(), " "); got != "evictionHard logging.options logging.vmodule" {
-		t.Errorf("not acted on: %q", got)
-	}
-}
-
-// Every listed path must be a field, or the list says nothing.
-func TestActedOnFieldsExist(t *testing.T) {
-	for _, path := range ActedOn() {
-		typ := reflect.TypeFor[KubeletConfiguration]()
-		for part := range strings.SplitSeq(path, ".") {
-			next, ok := jsonFields(typ)[part]
-			if !ok {
-				t.Fatalf("%s: %v has no field %q", path, typ, part)
-			}
-			typ = next
-		}
+	want := []Missing{{"resources", []string{"evictionHard", "memorySwap.swapBehavior"}}, {"volume", []string{"volumePluginDir"}}}
+	if got := loaded.NotActedOn(); !reflect.DeepEqual(got, want) {
+		t.Errorf("not acted on: %v, want %v", got, want)
 	}
 }
 
@@ -162,10 +160,9 @@ func TestVendorKind(t *testing.T) {
 func TestBadFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, row := range map[string]struct{ text, want string }{
-		"no kind":    {"maxPods: 1\n", "apiVersion and kind must be set"},
-		"a list":     {"- 1\n", "want a mapping"},
-		"wrong type": {header + "maxPods: many\n", "maxPods"},
-		"broken":     {header + "a: [\n", "did not find"},
+		"no kind": {"maxPods: 1\n", "apiVersion and kind must be set"},
+		"a list":  {"- 1\n", "want a mapping"},
+		"broken":  {header + "a: [\n", "did not find"},
 	} {
 		_, err := NewLoader().Load(Files{Main: write(t, dir, "k.yaml", row.text)})
 		if err == nil || !strings.Contains(err.Error(), row.want) {
@@ -174,55 +171,6 @@ func TestBadFiles(t *testing.T) {
 	}
 	if _, err := NewLoader().Load(Files{Main: filepath.Join(dir, "absent")}); err == nil {
 		t.Error("an absent file is an error")
-	}
-}
-
-func TestValidate(t *testing.T) {
-	gates, err := StockGates()
-	if err != nil {
-		t.Fatal(err)
-	}
-	features, err := gates.Resolve(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range []struct{ text, want string }{
-		{"", ""},
-		{"nodeStatusMaxImages: -2", "invalid configuration: nodeStatusMaxImages (--node-status-max-images) -2 must be -1 or greater"},
-		{"podsPerCore: -1", "invalid configuration: podsPerCore (--pods-per-core) -1 must not be a negative number"},
-		{"topologyManagerPolicy: foo", `invalid configuration: topologyManagerPolicy (--topology-manager-policy) "foo" must be one of: ["none", "best-effort", "restricted", "single-numa-node"]`},
-		{"shutdownGracePeriodCriticalPods: 20s\nshutdownGracePeriod: 10s", "invalid configuration: shutdownGracePeriodCriticalPods 20s must be less than or equal to shutdownGracePeriod 10s"},
-		{`containerRuntimeEndpoint: ""`, "invalid configuration: the containerRuntimeEndpoint was not specified or empty"},
-		{"containerLogMaxWorkers: 0", "invalid configuration: containerLogMaxWorkers 0 must be greater than or equal to 1"},
-		{"containerLogMonitorInterval: 1s", "invalid configuration: containerLogMonitorInterval 1s must be greater than or equal to 3s"},
-		{"containerLogMaxSize: huge", `invalid configuration: containerLogMaxSize (--container-log-max-size) "huge" must be a quantity such as "10Mi"`},
-		{"podLogsDir: logs/../x", `invalid configuration: podLogsDir "logs/../x" must be an absolute path`},
-		{"podLogsDir: /logs//x", `invalid configuration: podLogsDir "/logs//x" must be a clean path (no .. and no double slashes)`},
-		{"cpuCFSQuotaPeriod: 100us", "invalid configuration: cpuCFSQuotaPeriod (--cpu-cfs-quota-period) 100µs must be between 1ms and 1sec, inclusive"},
-		{"crashLoopBackOff: {maxContainerRestartPeriod: 0s}", "invalid configuration: crashLoopBackOff.maxContainerRestartPeriod 0s must be between 1s and 300s, inclusive"},
-		{"runOnce: true", "invalid configuration: runOnce (--runonce) true must be false"},
-		{"memorySwap: {swapBehavior: UnlimitedSwap}", `invalid configuration: memorySwap.swapBehavior "UnlimitedSwap" must be one of`},
-		{"maxParallelImagePulls: 2\nserializeImagePulls: true", "invalid configuration: maxParallelImagePulls 2 cannot be larger than 1 unless serializeImagePulls is false"},
-	} {
-		loaded, err := NewLoader().Load(Files{Main: write(t, t.TempDir(), "k.yaml", header+row.text+"\n")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = Validate(&loaded.Kubelet, features)
-		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
-			t.Errorf("%q:\n got %v\nwant %s", row.text, err, row.want)
-		}
-	}
-}
-
-func TestValidateReportsAllAtOnce(t *testing.T) {
-	loaded, err := NewLoader().Load(Files{Main: write(t, t.TempDir(), "k.yaml", header+"nodeStatusMaxImages: -2\npodsPerCore: -1\n")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = Validate(&loaded.Kubelet, Features{})
-	if err == nil || !strings.HasPrefix(err.Error(), "[invalid configuration: podsPerCore") || !strings.Contains(err.Error(), ", invalid configuration: nodeStatusMaxImages") {
-		t.Errorf("got %v", err)
 	}
 }
 
@@ -241,12 +189,17 @@ func TestGates(t *testing.T) {
 		set, want string
 	}{
 		{"VendorTurbo=true", ""},
-		{"ContainerRestartRules=false", ""},
+		{"ContainerRestartRules=false,RestartAllContainersOnContainerExits=false", ""},
+		{"ContainerRestartRules=false", "RestartAllContainersOnContainerExits is enabled, but depends on features that are disabled: [ContainerRestartRules]"},
 		{"NoSuchGate=true", "unrecognized feature gate: NoSuchGate"},
 		{"RuntimeClass=true", "unrecognized feature gate: RuntimeClass"},
 		{"PLEGOnDemandRelist=false", "cannot set feature gate PLEGOnDemandRelist to false, feature is locked to true"},
-		{"CSIVolumeHealth=true", "cannot set feature gate CSIVolumeHealth to true: nodekit does not have this feature (ALPHA in v1.37)"},
-		{"GracefulNodeShutdown=false", "cannot set feature gate GracefulNodeShutdown to false: nodekit does not act on it yet (BETA in v1.37)"},
+		{"CSIVolumeHealth=true", "cannot set feature gate CSIVolumeHealth to true: nodekit does not have this feature (ALPHA in v1.37, missing in volume)"},
+		{"GracefulNodeShutdown=false", "cannot set feature gate GracefulNodeShutdown to false: nodekit does not act on it yet (BETA in v1.37, missing in shutdown)"},
+		{"ContextualLogging=false", "cannot set feature gate ContextualLogging to false: nodekit always behaves as with true"},
+		{"StorageVersionAPI=true,SchedulerAsyncPreemption=false", ""}, // of other components, and any value is fine
+		{"DeclarativeValidation=false", "cannot set feature gate DeclarativeValidation to false, feature is locked to true"},
+		{"NoSuchGate=true,PLEGOnDemandRelist=false", "[unrecognized feature gate: NoSuchGate, cannot set feature gate PLEGOnDemandRelist to false, feature is locked to true]"},
 	} {
 		set, err := ParseGates(row.set)
 		if err != nil {
@@ -301,14 +254,6 @@ func FuzzLoad(f *testing.F) {
 		_ = Validate(&loaded.Kubelet, Features{})
 		_ = loaded.NotActedOn()
 	})
-}
-
-func TestFieldOfFlag(t *testing.T) {
-	for flag, want := range map[string]string{"max-pods": "maxPods", "cluster-dns": "clusterDNS", "fail-swap-on": "failSwapOn", "kubeconfig": ""} {
-		if got := FieldOfFlag(flag); got != want {
-			t.Errorf("--%s: field %q, want %q", flag, got, want)
-		}
-	}
 }
 
 func TestUnknownGatesHaveAHint(t *testing.T) {

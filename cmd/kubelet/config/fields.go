@@ -30,16 +30,35 @@ func (p Problem) Error() string {
 	return s
 }
 
+// checked is what a walk along a document found.
+type checked struct {
+	// problems leave the document usable: unknown and duplicate fields.
+	problems []Problem
+	// broken are values of a wrong type.
+	broken []error
+	// places are where each value of a known field stands, by path.
+	places map[string]Place
+}
+
+// Place is where a value was set.
+type Place struct {
+	File string
+	Line int
+}
+
+func (p Place) String() string { return fmt.Sprintf("%s:%d", p.File, p.Line) }
+
 // checkFields walks a document along the Go type that it will be decoded into.
-func checkFields(doc document, t reflect.Type) []Problem {
-	w := walker{file: doc.file, following: map[*yaml.Node]bool{}}
+func checkFields(doc document, t reflect.Type) checked {
+	w := walker{file: doc.file, following: map[*yaml.Node]bool{}, checked: checked{places: map[string]Place{}}}
 	w.walk(doc.root, t, "")
-	return w.problems
+	return w.checked
 }
 
 type walker struct {
+	checked
+
 	file      string
-	problems  []Problem
 	following map[*yaml.Node]bool // nodes on the way down, so that an alias to itself ends
 }
 
@@ -55,6 +74,13 @@ func (w *walker) walk(n *yaml.Node, t reflect.Type, path string) {
 	}
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
+	}
+	if path != "" {
+		w.places[path] = Place{File: w.file, Line: n.Line}
+	}
+	if problem := misfit(n, t); problem != "" {
+		w.broken = append(w.broken, fmt.Errorf("%s:%d: %s: %s", w.file, n.Line, path, problem))
+		return
 	}
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -73,12 +99,27 @@ func (w *walker) mapping(n *yaml.Node, t reflect.Type, path string) {
 	first := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
+		if key.Tag == "!!merge" {
+			w.merged(value, t, path)
+			continue
+		}
 		field := join(path, key.Value)
 		if line, again := first[key.Value]; again {
 			w.report(key, field, fmt.Sprintf("duplicate field (first on line %d; this one counts)", line), "")
 		}
 		first[key.Value] = key.Line
 		w.entry(key, value, t, field, path)
+	}
+}
+
+// merged looks at what a "<<" brings: one mapping, or a list of them.
+func (w *walker) merged(n *yaml.Node, t reflect.Type, path string) {
+	if n.Kind != yaml.SequenceNode {
+		w.walk(n, t, path)
+		return
+	}
+	for _, c := range n.Content {
+		w.walk(c, t, path)
 	}
 }
 

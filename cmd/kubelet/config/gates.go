@@ -4,7 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"maps"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -31,6 +31,15 @@ type Gate struct {
 	// Have says that nodekit acts on the gate, or has the behaviour that it
 	// would turn on for good.
 	Have bool
+	// Part is the part of nodekit that does not act on the gate yet.
+	Part string
+	// Fixed gates have their default for good in nodekit.
+	Fixed bool
+	// Elsewhere gates concern other components than the node's; any value that
+	// the stock kubelet takes is taken.
+	Elsewhere bool
+	// Needs are the gates that must be on for this one to be.
+	Needs []string
 }
 
 // Gates is the set of gates that one agent knows. Use StockGates, and Add for
@@ -40,20 +49,29 @@ type Gates struct{ known map[string]Gate }
 //go:embed gates.txt
 var gatesText string
 
-// StockGates are the gates of the stock kubelet v1.37 that reach the node.
+// StockGates are all the gates that the stock kubelet v1.37 knows.
 func StockGates() (Gates, error) {
 	g := Gates{known: map[string]Gate{}}
-	for line := range strings.Lines(gatesText) {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
+	for line := range tableLines(gatesText) {
+		line, needs, _ := strings.Cut(line, " needs ")
 		f := strings.Fields(line)
-		if len(f) != 4 {
-			return g, fmt.Errorf("gates.txt: want name, stage, default and state, got %q", line)
+		if len(f) < 5 {
+			return g, fmt.Errorf("gates.txt: want name, stage, default, lock and state, got %q", line)
 		}
-		gate := Gate{Name: f[0], Stage: Stage(strings.ToUpper(f[1])), Default: f[2] == "on", Have: f[3] == "have"}
-		gate.Locked = gate.Stage == GA
+		gate := Gate{Name: f[0], Stage: Stage(strings.ToUpper(f[1])), Default: f[2] == "on", Locked: f[3] == "locked"}
+		if needs != "" {
+			gate.Needs = strings.Split(needs, ",")
+		}
+		switch f[4] {
+		case "have":
+			gate.Have = true
+		case "always":
+			gate.Have, gate.Fixed = true, true
+		case "elsewhere":
+			gate.Elsewhere = true
+		default:
+			gate.Part = strings.Join(f[5:], " ")
+		}
 		g.known[gate.Name] = gate
 	}
 	return g, nil
@@ -73,8 +91,8 @@ func (g Gates) AddGate(gate Gate) error {
 type Features struct {
 	on  map[string]bool
 	set map[string]bool
-	// Warnings tell of gates that were set to their default although nodekit
-	// does not have the feature yet.
+	// Warnings tell of gates that will go away, and of gates that are set but
+	// change nothing, since nodekit does not have the feature yet.
 	Warnings []string
 }
 
@@ -90,32 +108,63 @@ func (f Features) SetTo(name string) (value, set bool) {
 	return value, set
 }
 
-// Resolve applies what the user set. Its errors are the stock kubelet's words,
-// or say that nodekit does not have the feature.
+// Resolve applies what the user set. Its error lists every gate that can not be
+// had, in the stock kubelet's words, or saying that nodekit does not have the
+// feature.
 func (g Gates) Resolve(set map[string]bool) (Features, error) {
 	f := Features{on: map[string]bool{}, set: set}
 	for name, gate := range g.known {
 		f.on[name] = gate.Default
 	}
+	var errs []error
 	for _, name := range sortedKeys(set) {
 		if err := g.check(name, set[name]); err != nil {
-			return f, err
-		}
-		if gate := g.known[name]; gate.Name != "" && !gate.Have && set[name] {
-			f.Warnings = append(f.Warnings, fmt.Sprintf("feature gate %s is on by default in v1.37, but nodekit does not have the feature yet", name))
+			errs = append(errs, err)
 		}
 	}
-	for name, value := range set {
-		switch name {
-		case "AllAlpha":
-			f.setStage(g, Alpha, value, set)
-		case "AllBeta":
-			f.setStage(g, Beta, value, set)
+	for _, name := range sortedKeys(set) {
+		gate := g.known[name]
+		switch {
+		case name == "AllAlpha":
+			f.setStage(g, Alpha, set)
+		case name == "AllBeta":
+			f.setStage(g, Beta, set)
 		default:
-			f.on[name] = value
+			f.on[name] = set[name]
+			if notice := gate.notice(set[name]); notice != "" {
+				f.Warnings = append(f.Warnings, notice)
+			}
 		}
 	}
-	return f, nil
+	if len(errs) == 0 {
+		errs = g.unmet(f)
+	}
+	return f, listed(errs)
+}
+
+// unmet finds gates that are on without those that they need.
+func (g Gates) unmet(f Features) (errs []error) {
+	for _, gate := range g.List() {
+		if !f.on[gate.Name] || gate.Part != "" {
+			continue
+		}
+		off := slices.DeleteFunc(slices.Clone(gate.Needs), func(need string) bool { return f.on[need] })
+		if len(off) > 0 {
+			errs = append(errs, gateError{off[0], fmt.Sprintf("%s is enabled, but depends on features that are disabled: %v", gate.Name, off)})
+		}
+	}
+	return errs
+}
+
+// notice says that a gate changes nothing, or will go away.
+func (g Gate) notice(value bool) string {
+	switch {
+	case g.Part != "" && value:
+		return fmt.Sprintf("feature gate %s is on by default in v1.37, but %s does not have the feature yet", g.Name, g.Part)
+	case g.Stage == GA || g.Stage == Deprecated:
+		return fmt.Sprintf("feature gate %s is %s: it will be removed in a future release", g.Name, g.Stage)
+	}
+	return ""
 }
 
 func (g Gates) check(name string, value bool) error {
@@ -126,21 +175,41 @@ func (g Gates) check(name string, value bool) error {
 	switch {
 	case !ok:
 		return g.unknown(name)
-	case gate.Locked && value != gate.Default:
-		return fmt.Errorf("cannot set feature gate %s to %t, feature is locked to %t", name, value, gate.Default)
-	case !gate.Have && value != gate.Default && value:
-		return fmt.Errorf("cannot set feature gate %s to true: nodekit does not have this feature (%s in v1.37)", name, gate.Stage)
-	case !gate.Have && value != gate.Default:
-		return fmt.Errorf("cannot set feature gate %s to false: nodekit does not act on it yet (%s in v1.37)", name, gate.Stage)
+	case value == gate.Default:
+		return nil
+	case gate.Locked:
+		return gateError{name, fmt.Sprintf("cannot set feature gate %s to %t, feature is locked to %t", name, value, gate.Default)}
+	case gate.Fixed:
+		return gateError{name, fmt.Sprintf("cannot set feature gate %s to %t: nodekit always behaves as with %t", name, value, gate.Default)}
+	case gate.Part != "" && value:
+		return gateError{name, fmt.Sprintf("cannot set feature gate %s to true: nodekit does not have this feature (%s in v1.37, missing in %s)", name, gate.Stage, gate.Part)}
+	case gate.Part != "":
+		return gateError{name, fmt.Sprintf("cannot set feature gate %s to false: nodekit does not act on it yet (%s in v1.37, missing in %s)", name, gate.Stage, gate.Part)}
 	}
 	return nil
 }
 
-func (f Features) setStage(g Gates, stage Stage, value bool, explicit map[string]bool) {
-	for name, gate := range g.known {
-		if _, set := explicit[name]; !set && gate.Stage == stage && gate.Have {
-			f.on[name] = value
+// gateError is about one gate.
+type gateError struct{ gate, text string }
+
+func (e gateError) Error() string { return e.text }
+
+// setStage sets the gates of one stage that nodekit has and that nobody named.
+func (f *Features) setStage(g Gates, stage Stage, set map[string]bool) {
+	value := set["All"+strings.ToUpper(string(stage[0]))+strings.ToLower(string(stage[1:]))]
+	var without []string
+	for _, gate := range g.List() {
+		if _, named := set[gate.Name]; named || gate.Stage != stage {
+			continue
 		}
+		if gate.Elsewhere || gate.Have && !gate.Fixed {
+			f.on[gate.Name] = value
+		} else if gate.Part != "" && value != gate.Default {
+			without = append(without, gate.Name)
+		}
+	}
+	if len(without) > 0 {
+		f.Warnings = append(f.Warnings, fmt.Sprintf("setting all %s gates to %t leaves out what nodekit does not act on yet: %s", stage, value, strings.Join(without, ", ")))
 	}
 }
 
@@ -152,7 +221,7 @@ func (g Gates) unknown(name string) error {
 	} else if !removed {
 		hint = fmt.Sprintf("Feature gate %s is not one of v1.37; it may have been removed in an earlier release. Remove it from --feature-gates and from featureGates.", name)
 	}
-	return &hinted{err: fmt.Errorf("unrecognized feature gate: %s", name), hint: hint}
+	return &hinted{err: gateError{name, "unrecognized feature gate: " + name}, hint: hint}
 }
 
 // hinted is an error with the stock first line and a second line of ours.
@@ -194,7 +263,7 @@ func ParseGates(s string) (map[string]bool, error) {
 		}
 		on, err := strconv.ParseBool(strings.TrimSpace(value))
 		if err != nil {
-			return nil, fmt.Errorf("invalid value of %s=%s, err: %w", name, value, err)
+			return nil, fmt.Errorf("invalid value of %s: %s, want true or false", name, value)
 		}
 		set[strings.TrimSpace(name)] = on
 	}
@@ -210,11 +279,7 @@ func (g Gates) List() []Gate {
 	return out
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
-}
+func sortedKeys[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+// Settable says that nodekit acts on either value of the gate.
+func (g Gate) Settable() bool { return g.Have && !g.Locked && !g.Fixed }

@@ -1,15 +1,9 @@
 package config
 
 import (
-	"bytes"
-	_ "embed"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
-	"sort"
 	"strings"
 
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
@@ -20,9 +14,6 @@ const (
 	kubeletKind       = "KubeletConfiguration"
 )
 
-//go:embed defaults.yaml
-var defaultsYAML []byte
-
 // KubeletConfiguration is the stock type, under the name users know.
 type KubeletConfiguration = kubeletv1beta1.KubeletConfiguration
 
@@ -30,13 +21,14 @@ type KubeletConfiguration = kubeletv1beta1.KubeletConfiguration
 type Files struct {
 	// Main is the file of --config; empty: none.
 	Main string
-	// DropInDir is the folder of --config-dir; its *.conf files are merged over
-	// the main file in the order of their names. Empty: none.
+	// DropInDir is the folder of --config-dir; its *.conf files and those of the
+	// folders in it are merged over the main file, by name. Empty: none.
 	DropInDir string
 	// Strict turns unknown and duplicate fields into an error.
 	Strict bool
 	// Override is the topmost layer, in the shape of the JSON document: what
-	// flags set.
+	// flags set. Maps and lists in it replace those of files whole, but for
+	// feature gates. Unlike in files, an empty value counts.
 	Override map[string]any
 }
 
@@ -67,7 +59,40 @@ type Loaded struct {
 	Set map[string]any
 	// Problems are unknown and duplicate fields, in the order of reading.
 	Problems []Problem
-	vendor   map[reflect.Type]any
+	// Ignored are the files of the drop-in folder that are not *.conf.
+	Ignored []string
+	vendor  map[reflect.Type]any
+	places  map[string]Place
+	byFlag  map[string]any
+}
+
+// Where says what set a field: "FILE:LINE", or "--FLAG"; empty where it has
+// its default.
+func (l *Loaded) Where(path string) string {
+	if isSet(l.byFlag, path) {
+		if flag := FlagOf(path); flag != "" {
+			return "--" + flag
+		}
+		return "--feature-gates" // the only map whose keys have places of their own
+	}
+	if place, ok := l.places[path]; ok {
+		return place.String()
+	}
+	return ""
+}
+
+// isSet says whether a document has a value at a path.
+func isSet(doc map[string]any, path string) bool {
+	first, rest, nested := strings.Cut(path, ".")
+	value, ok := doc[first]
+	if !ok || !nested {
+		return ok
+	}
+	if _, whole := value.(map[string]any)[rest]; whole { // a map's key may hold a dot
+		return true
+	}
+	below, isMap := value.(map[string]any)
+	return isMap && isSet(below, rest)
 }
 
 // Get returns the vendor's document of type T, false where no file had one.
@@ -91,11 +116,14 @@ func (l *Loaded) Vendor() map[string]any {
 
 // Load reads, merges and decodes. It does not validate: see Validate.
 func (l *Loader) Load(files Files) (*Loaded, error) {
-	docs, err := readAll(files)
+	docs, ignored, err := readAll(files)
 	if err != nil {
 		return nil, err
 	}
-	out := &Loaded{Set: map[string]any{}, vendor: map[reflect.Type]any{}}
+	out := &Loaded{
+		Set: map[string]any{}, Ignored: ignored, byFlag: files.Override,
+		vendor: map[reflect.Type]any{}, places: map[string]Place{},
+	}
 	for _, doc := range docs {
 		if err := l.take(doc, out); err != nil {
 			return nil, err
@@ -104,29 +132,27 @@ func (l *Loader) Load(files Files) (*Loaded, error) {
 	if err := out.refuse(files.Strict); err != nil {
 		return nil, err
 	}
-	merge(out.Set, files.Override)
-	out.Kubelet, err = decodeKubelet(out.Set)
-	return out, err
+	return out, out.complete(files.Override)
+}
+
+// complete decodes what the files add up to, fills in the defaults, and lays
+// the flags over both.
+func (out *Loaded) complete(flags map[string]any) error {
+	if err := decode(out.Set, &out.Kubelet); err != nil {
+		return err
+	}
+	out.Kubelet.APIVersion, out.Kubelet.Kind = kubeletAPIVersion, kubeletKind
+	if err := applyDefaults(&out.Kubelet); err != nil {
+		return err
+	}
+	merge(out.Set, flags)
+	return override(&out.Kubelet, flags)
 }
 
 // take merges one document into what is set, or decodes a vendor's kind.
 func (l *Loader) take(doc document, out *Loaded) error {
 	if doc.apiVersion == kubeletAPIVersion && doc.kind == kubeletKind {
-		out.Problems = append(out.Problems, checkFields(doc, reflect.TypeFor[KubeletConfiguration]())...)
-		v, err := plain(doc.root)
-		if err != nil {
-			return fmt.Errorf("%s: %w", doc.file, err)
-		}
-		m, ok := v.(map[string]any)
-		if !ok {
-			return fmt.Errorf("%s: keys must be strings", doc.file)
-		}
-		if _, err := decodeKubelet(m); err != nil {
-			return fmt.Errorf("failed to load kubelet config file %s: %w", doc.file, err)
-		}
-		resolvePaths(m, doc.file)
-		merge(out.Set, m)
-		return nil
+		return takeKubelet(doc, out)
 	}
 	for _, k := range l.kinds {
 		if k.apiVersion == doc.apiVersion && k.kind == doc.kind {
@@ -136,12 +162,46 @@ func (l *Loader) take(doc document, out *Loaded) error {
 	return fmt.Errorf("%s:%d: no kind %q is registered for version %q; known: %s", doc.file, doc.root.Line, doc.kind, doc.apiVersion, l.known())
 }
 
-// resolvePaths makes staticPodPath, when it is relative, start at the folder of
-// the file that it stands in, as in the stock kubelet.
+func takeKubelet(doc document, out *Loaded) error {
+	seen := checkFields(doc, reflect.TypeFor[KubeletConfiguration]())
+	if len(seen.broken) > 0 {
+		return fmt.Errorf("failed to load kubelet config file: %w", listed(seen.broken))
+	}
+	out.Problems = append(out.Problems, seen.problems...)
+	for path, place := range seen.places {
+		out.places[path] = place
+	}
+	v, err := plain(doc.root)
+	if err != nil {
+		return fmt.Errorf("%s: %w", doc.file, err)
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		return fmt.Errorf("%s: keys must be strings", doc.file)
+	}
+	var alone KubeletConfiguration
+	if err := decode(m, &alone); err != nil {
+		return fmt.Errorf("failed to load kubelet config file %s: %w", doc.file, err)
+	}
+	resolvePaths(m, doc.file)
+	merge(out.Set, m)
+	return nil
+}
+
+// resolvePaths makes relative paths start at the folder of the file that they
+// stand in, as in the stock kubelet.
 func resolvePaths(m map[string]any, file string) {
-	path, isString := m["staticPodPath"].(string)
-	if isString && path != "" && !filepath.IsAbs(path) {
-		m["staticPodPath"] = filepath.Join(filepath.Dir(file), path)
+	for _, field := range []string{
+		"staticPodPath", "authentication.x509.clientCAFile", "tlsCertFile", "tlsPrivateKeyFile", "resolvConf", "volumePluginDir", "podLogsDir",
+	} {
+		in, name := m, field
+		for parent, rest, nested := strings.Cut(name, "."); nested; parent, rest, nested = strings.Cut(name, ".") {
+			in, _ = in[parent].(map[string]any)
+			name = rest
+		}
+		if path, isString := in[name].(string); isString && path != "" && !filepath.IsAbs(path) {
+			in[name] = filepath.Join(filepath.Dir(file), path)
+		}
 	}
 }
 
@@ -154,23 +214,25 @@ func (l *Loader) known() string {
 }
 
 func takeVendor(doc document, k Kind, out *Loaded) error {
-	typ := k.typ
-	problems := withoutTypeMeta(checkFields(doc, typ))
-	if len(problems) > 0 {
-		return joinProblems(problems)
+	seen := checkFields(doc, k.typ)
+	for _, p := range withoutTypeMeta(seen.problems) {
+		seen.broken = append(seen.broken, p)
+	}
+	if len(seen.broken) > 0 {
+		return listed(seen.broken)
 	}
 	v, err := plain(doc.root)
 	if err != nil {
 		return fmt.Errorf("%s: %w", doc.file, err)
 	}
-	target, ok := out.vendor[typ]
+	target, ok := out.vendor[k.typ]
 	if !ok {
-		target = reflect.New(typ).Interface()
+		target = reflect.New(k.typ).Interface()
 	}
 	if err := decode(v, target); err != nil {
 		return fmt.Errorf("%s: %s: %w", doc.file, k.kind, err)
 	}
-	out.vendor[typ] = target
+	out.vendor[k.typ] = target
 	return nil
 }
 
@@ -189,128 +251,9 @@ func (out *Loaded) refuse(strict bool) error {
 	if !strict || len(out.Problems) == 0 {
 		return nil
 	}
-	return joinProblems(out.Problems)
-}
-
-func joinProblems(problems []Problem) error {
-	errs := make([]error, len(problems))
-	for i, p := range problems {
+	errs := make([]error, len(out.Problems))
+	for i, p := range out.Problems {
 		errs[i] = p
 	}
-	return errors.Join(errs...)
-}
-
-func readAll(files Files) ([]document, error) {
-	var docs []document
-	if files.Main != "" {
-		d, err := readFile(files.Main)
-		if err != nil {
-			return nil, fmt.Errorf("failed to load kubelet config file %s: %w", files.Main, err)
-		}
-		docs = append(docs, d...)
-	}
-	names, err := dropIns(files.DropInDir)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		d, err := readFile(name)
-		if err != nil {
-			return nil, fmt.Errorf("failed to load kubelet drop-in config file %s: %w", name, err)
-		}
-		docs = append(docs, d...)
-	}
-	return docs, nil
-}
-
-func readFile(name string) ([]document, error) {
-	name, err := filepath.Abs(name)
-	if err != nil {
-		return nil, err
-	}
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	return parse(name, data)
-}
-
-// dropIns lists the *.conf files below dir, sorted by path, as the stock kubelet does.
-func dropIns(dir string) ([]string, error) {
-	if dir == "" {
-		return nil, nil
-	}
-	var names []string
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && filepath.Ext(path) == ".conf" {
-			names = append(names, path)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("failed to read the drop-in folder %s: %w", dir, err)
-	}
-	sort.Strings(names)
-	return names, nil
-}
-
-// decodeKubelet lays the user's fields over the defaults.
-func decodeKubelet(user map[string]any) (KubeletConfiguration, error) {
-	var kc KubeletConfiguration
-	layers, err := defaults()
-	if err != nil {
-		return kc, err
-	}
-	// The stock kubelet drops its default thresholds as soon as one is given.
-	if _, set := user["evictionHard"]; set && user["mergeDefaultEvictionSettings"] != true {
-		delete(layers, "evictionHard")
-	}
-	merge(layers, user)
-	return kc, decode(layers, &kc)
-}
-
-// defaults is the lowest layer.
-func defaults() (map[string]any, error) {
-	docs, err := parse("defaults.yaml", defaultsYAML)
-	if err != nil {
-		return nil, err
-	}
-	v, err := plain(docs[0].root)
-	if err != nil {
-		return nil, err
-	}
-	return v.(map[string]any), nil
-}
-
-// Default is the configuration of a kubelet without any file or flag.
-func Default() (KubeletConfiguration, error) { return decodeKubelet(nil) }
-
-func decode(v, into any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return json.NewDecoder(bytes.NewReader(data)).Decode(into)
-}
-
-// merge lays src over dst: maps by key, everything else replaced. A null means
-// that nothing was said.
-func merge(dst, src map[string]any) {
-	for k, v := range src {
-		if v == nil {
-			continue
-		}
-		from, isMap := v.(map[string]any)
-		into, wasMap := dst[k].(map[string]any)
-		if isMap && wasMap {
-			merge(into, from)
-			continue
-		}
-		if isMap {
-			copied := map[string]any{}
-			merge(copied, from)
-			v = copied
-		}
-		dst[k] = v
-	}
+	return listed(errs)
 }

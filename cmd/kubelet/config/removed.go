@@ -1,22 +1,5 @@
 package config
 
-import (
-	"reflect"
-	"strings"
-)
-
-// FieldOfFlag returns the field of KubeletConfiguration that stands for a flag
-// of the stock kubelet, "" where there is none: "max-pods" is maxPods.
-func FieldOfFlag(name string) string {
-	plain := strings.ToLower(strings.ReplaceAll(name, "-", ""))
-	for field := range jsonFields(reflect.TypeFor[KubeletConfiguration]()) {
-		if strings.ToLower(field) == plain {
-			return field
-		}
-	}
-	return ""
-}
-
 // RemovedFlag returns what to do about a flag that the kubelet once had, ""
 // for any other name. The name is without its dashes.
 func RemovedFlag(name string) string {

@@ -61,6 +61,7 @@ healthzPort: 0
 oomScoreAdj: 0
 cgroupsPerQOS: false
 enforceNodeAllocatable: []
+enforceNodeAllocatable: []
 failCgroupV1: false
 logging: {flushFrequency: 100ms}
 %s`, w.Serve(t, t.TempDir()).Endpoint(), manifests, filepath.Join(t.TempDir(), "pods"), documents))

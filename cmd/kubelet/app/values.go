@@ -1,0 +1,313 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"nodekit.dev/cmd/kubelet/config"
+)
+
+// A kind reads the text of one type of flag. Of a flag given twice, prev is
+// what the first text gave, nil before; most kinds forget it. The result has
+// the shape that the configuration's JSON has.
+type kind func(prev any, text string) (any, error)
+
+// kindOf finds how the flags of a type are read; the types and the forms are
+// those of the stock kubelet.
+func kindOf(flag, typ string) kind {
+	switch typ {
+	case "bool":
+		return readBool
+	case "int32":
+		return readInt(32)
+	case "int64":
+		return readInt(64)
+	case "Level":
+		return readInt(32)
+	case "duration":
+		return readDuration
+	case "quantity":
+		return readQuantity
+	case "ip":
+		return readIP
+	case "stringSlice":
+		return readList
+	case "mapStringBool":
+		return readGates
+	case "mapStringString":
+		return mapKind(flag)
+	case "colonSeparatedMultimapStringString":
+		return readHeaders
+	case "[]v1.Taint":
+		return readTaints
+	case "reserved-memory":
+		return readReservedMemory
+	case "pattern=N,...":
+		return readVModule
+	case "version":
+		return readVersion
+	default:
+		return func(_ any, text string) (any, error) { return text, nil }
+	}
+}
+
+// mapKind knows the two maps with a form of their own.
+func mapKind(flag string) kind {
+	switch flag {
+	case "eviction-hard", "eviction-soft":
+		return readMap("<", ",")
+	case "cpu-manager-policy-options":
+		return readMap("=", "")
+	default:
+		return readMap("=", ",")
+	}
+}
+
+func readBool(_ any, text string) (any, error) {
+	on, err := strconv.ParseBool(text)
+	if err != nil {
+		return nil, errors.New("want true or false")
+	}
+	return on, nil
+}
+
+func readInt(bits int) kind {
+	return func(_ any, text string) (any, error) {
+		n, err := strconv.ParseInt(text, 0, bits)
+		if errors.Is(err, strconv.ErrRange) {
+			return nil, fmt.Errorf("want a number of at most %d bits", bits)
+		}
+		if err != nil {
+			return nil, errors.New("want a whole number")
+		}
+		return n, nil
+	}
+}
+
+func readDuration(_ any, text string) (any, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return nil, errors.New(`want a duration such as "20s" or "1m30s"`)
+	}
+	return d.String(), nil
+}
+
+func readQuantity(_ any, text string) (any, error) {
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		return nil, errors.New(`want a quantity such as "10Mi"`)
+	}
+	return q.String(), nil
+}
+
+func readIP(_ any, text string) (any, error) {
+	if text != "" && net.ParseIP(text) == nil {
+		return nil, fmt.Errorf("%q is not a valid IP address", text)
+	}
+	return text, nil
+}
+
+// readList appends: a flag may be given again for more.
+func readList(prev any, text string) (any, error) {
+	list, _ := prev.([]any)
+	if list == nil {
+		list = []any{}
+	}
+	if text == "" {
+		return list, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		list = append(list, strings.Trim(part, `"`))
+	}
+	return list, nil
+}
+
+func readGates(prev any, text string) (any, error) {
+	set, err := config.ParseGates(text)
+	if err != nil {
+		return nil, err
+	}
+	gates := copied(prev)
+	for name, on := range set {
+		gates[name] = on
+	}
+	return gates, nil
+}
+
+// readMap reads pairs; an empty separator between them means one pair each time.
+func readMap(equals, between string) kind {
+	return func(prev any, text string) (any, error) {
+		m := copied(prev)
+		for part := range nonEmpty(text, between) {
+			name, value, ok := strings.Cut(part, equals)
+			if !ok {
+				return nil, fmt.Errorf("malformed pair, expect string%sstring", equals)
+			}
+			m[strings.TrimSpace(name)] = strings.TrimSpace(value)
+		}
+		return m, nil
+	}
+}
+
+func readHeaders(prev any, text string) (any, error) {
+	m := copied(prev)
+	for part := range nonEmpty(text, ",") {
+		name, value, ok := strings.Cut(part, ":")
+		if !ok {
+			return nil, errors.New("malformed pair, expect string:string")
+		}
+		name = strings.TrimSpace(name)
+		values, _ := m[name].([]any)
+		m[name] = append(values, strings.TrimSpace(value))
+	}
+	return m, nil
+}
+
+// readTaints reads KEY=VALUE:EFFECT and KEY:EFFECT. What a taint may hold is
+// for config.Validate.
+func readTaints(_ any, text string) (any, error) {
+	taints, seen := []any{}, map[string]bool{}
+	for part := range nonEmpty(text, ",") {
+		label, effect, ok := strings.Cut(part, ":")
+		if !ok {
+			return nil, fmt.Errorf("invalid taint spec: %v", part)
+		}
+		key, value, _ := strings.Cut(label, "=")
+		switch corev1.TaintEffect(effect) {
+		case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+		default:
+			return nil, fmt.Errorf("invalid taint effect: %v, unsupported taint effect", effect)
+		}
+		if seen[key+":"+effect] {
+			return nil, fmt.Errorf("duplicated taints with the same key and effect: %v", part)
+		}
+		seen[key+":"+effect] = true
+		taint := map[string]any{"key": key, "effect": effect}
+		if value != "" {
+			taint["value"] = value
+		}
+		taints = append(taints, taint)
+	}
+	return taints, nil
+}
+
+func readReservedMemory(prev any, text string) (any, error) {
+	list, _ := prev.([]any)
+	for part := range nonEmpty(text, ";") {
+		node, types, ok := strings.Cut(part, ":")
+		if !ok {
+			return nil, fmt.Errorf("the reserved memory has incorrect format, expected numaNodeID:type=quantity[,type=quantity...], got %s", part)
+		}
+		id, err := strconv.ParseInt(node, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("failed to convert the NUMA node ID, expected integer, got %s", node)
+		}
+		limits, err := reservedLimits(types)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, map[string]any{"numaNode": id, "limits": limits})
+	}
+	return list, nil
+}
+
+func reservedLimits(text string) (map[string]any, error) {
+	limits := map[string]any{}
+	for part := range strings.SplitSeq(text, ",") {
+		name, amount, ok := strings.Cut(part, "=")
+		if !ok {
+			return nil, fmt.Errorf("the reserved limit has incorrect value, expected type=quantity, got %s", part)
+		}
+		if name != string(corev1.ResourceMemory) && !strings.HasPrefix(name, corev1.ResourceHugePagesPrefix) {
+			return nil, fmt.Errorf("memory type conversion error, unknown type: %q", name)
+		}
+		q, err := resource.ParseQuantity(amount)
+		if err != nil {
+			return nil, fmt.Errorf("failed to parse the quantity: %s", amount)
+		}
+		limits[name] = q.String()
+	}
+	return limits, nil
+}
+
+func readVModule(_ any, text string) (any, error) {
+	items := []any{}
+	for part := range nonEmpty(text, ",") {
+		pattern, level, ok := strings.Cut(part, "=")
+		n, err := strconv.ParseUint(level, 10, 31)
+		if !ok || pattern == "" || err != nil {
+			return nil, fmt.Errorf("%q does not have the pattern=N format", part)
+		}
+		items = append(items, map[string]any{"filePattern": pattern, "verbosity": n})
+	}
+	return items, nil
+}
+
+func readVersion(_ any, text string) (any, error) {
+	if text == "raw" {
+		return text, nil
+	}
+	on, err := strconv.ParseBool(text)
+	if err != nil {
+		return nil, errors.New(`want true, false or raw; the version that is told can not be changed`)
+	}
+	return strconv.FormatBool(on), nil
+}
+
+// copied is a map to add to: what is shared with the value before stays as it is.
+func copied(prev any) map[string]any {
+	m := map[string]any{}
+	if before, ok := prev.(map[string]any); ok {
+		for k, v := range before {
+			m[k] = v
+		}
+	}
+	return m
+}
+
+// nonEmpty yields the parts of a text that are not empty; without a separator
+// the text is one part.
+func nonEmpty(text, separator string) func(func(string) bool) {
+	parts := []string{text}
+	if separator != "" {
+		parts = strings.Split(text, separator)
+	}
+	return func(yield func(string) bool) {
+		for _, part := range parts {
+			if part != "" && !yield(part) {
+				return
+			}
+		}
+	}
+}
+
+// shown is a value as --help and /flagz write it.
+func shown(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case []any:
+		parts := make([]string, len(v))
+		for i, one := range v {
+			parts[i] = shown(one)
+		}
+		return strings.Join(parts, ",")
+	case map[string]any:
+		pairs := make([]string, 0, len(v))
+		for name, value := range v {
+			pairs = append(pairs, name+"="+shown(value))
+		}
+		sort.Strings(pairs)
+		return strings.Join(pairs, ",")
+	default:
+		return fmt.Sprint(v)
+	}
+}

@@ -1,0 +1,72 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"path"
+	"runtime"
+	"strings"
+
+	logsapi "k8s.io/component-base/logs/api/v1"
+)
+
+// byFile lets source files say more than the rest: logging.vmodule. A pattern
+// fits the name of a file without ".go", or the end of its path when it has a
+// slash.
+type byFile struct {
+	slog.Handler
+
+	verbosity int
+	files     []logsapi.VModuleItem
+	most      slog.Level // the lowest level that any file may log at
+}
+
+// newByFile wraps a handler that lets everything through; verbosity is for the
+// files that no pattern fits.
+func newByFile(all slog.Handler, verbosity int, files []logsapi.VModuleItem) slog.Handler {
+	most := verbosity
+	for _, item := range files {
+		most = max(most, int(item.Verbosity))
+	}
+	return byFile{Handler: all, verbosity: verbosity, files: files, most: slog.Level(-most)}
+}
+
+func (b byFile) Enabled(_ context.Context, level slog.Level) bool { return level >= b.most }
+
+func (b byFile) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level < slog.Level(-b.verbosityOf(r.PC)) {
+		return nil
+	}
+	return b.Handler.Handle(ctx, r)
+}
+
+// verbosityOf finds the first pattern that fits the file of a log call.
+func (b byFile) verbosityOf(pc uintptr) int {
+	frame, _ := runtime.CallersFrames([]uintptr{pc}).Next()
+	file := strings.TrimSuffix(frame.File, ".go")
+	for _, item := range b.files {
+		name := path.Base(file)
+		if parts := strings.Count(item.FilePattern, "/"); parts > 0 {
+			name = lastParts(file, parts+1)
+		}
+		if ok, err := path.Match(item.FilePattern, name); ok && err == nil {
+			return int(item.Verbosity)
+		}
+	}
+	return b.verbosity
+}
+
+func lastParts(file string, n int) string {
+	parts := strings.Split(file, "/")
+	return strings.Join(parts[max(0, len(parts)-n):], "/")
+}
+
+func (b byFile) WithAttrs(attrs []slog.Attr) slog.Handler {
+	b.Handler = b.Handler.WithAttrs(attrs)
+	return b
+}
+
+func (b byFile) WithGroup(name string) slog.Handler {
+	b.Handler = b.Handler.WithGroup(name)
+	return b
+}

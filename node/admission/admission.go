@@ -17,6 +17,8 @@ import (
 type Config struct {
 	// OS is this node's, such as "linux"; empty: that of this program.
 	OS string
+	// NodeName is this node's; empty: whom a pod is for is not looked at.
+	NodeName string
 	// CompareTaints (gate TaintTolerationComparisonOperators, Alpha) lets
 	// tolerations compare numbers.
 	CompareTaints bool
@@ -59,8 +61,8 @@ func New(cfg Config, nodes Nodes, pods Pods) ([]node.Ordered[node.Admitter], err
 	chain.add("os", osLabel{cfg.OS})
 	if nodes != nil {
 		chain.add("node-affinity", affinity{nodes, cfg.Retry})
-		chain.add("node-name", nodeName{nodes})
 	}
+	chain.add("node-name", nodeName{cfg.NodeName})
 	chain.add("node-ports", newPorts(pods))
 	if nodes != nil {
 		chain.add("taints", taints{nodes, cfg.CompareTaints})

@@ -40,7 +40,7 @@ func thisNode(edit ...func(*corev1.Node)) *corev1.Node {
 // asked runs all admitters in order, as the pod machine does.
 func asked(t *testing.T, cfg Config, nodes Nodes, req node.AdmitRequest) (lifecycle.Admission, error) {
 	t.Helper()
-	cfg.OS = "linux"
+	cfg.OS, cfg.NodeName = "linux", "n1"
 	admitters, err := New(cfg, nodes, noPods{})
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestAdmission(t *testing.T) {
 		want   string // "VERDICT REASON: MESSAGE"; empty: admitted
 	}{
 		"plain":      {nodes: known(), pod: pod()},
-		"standalone": {pod: pod(selecting("b"), func(p *corev1.Pod) { p.Spec.NodeName = "other" })},
+		"standalone": {pod: pod(selecting("b"))},
 		"OS label": {
 			nodes: known(), pod: pod(func(p *corev1.Pod) { p.Labels = map[string]string{"kubernetes.io/os": "windows"} }),
 			want: "Reject PodOSSelectorNodeLabelDoesNotMatch: Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
@@ -142,7 +142,7 @@ func TestAdmission(t *testing.T) {
 		})},
 		"our name": {nodes: known(), pod: pod(func(p *corev1.Pod) { p.Spec.NodeName = "n1" })},
 		"another's name": {
-			nodes: known(), pod: pod(func(p *corev1.Pod) { p.Spec.NodeName = "n2" }),
+			pod:  pod(func(p *corev1.Pod) { p.Spec.NodeName = "n2" }),
 			want: "Reject NodeName: Predicate NodeName failed: node(s) didn't match the requested node name",
 		},
 		"taint":         {nodes: known(tainted(evicting)), pod: pod(), want: "Reject TaintToleration: " + untolerated},

@@ -85,17 +85,10 @@ func matches(pod *corev1.Pod, n *corev1.Node) bool {
 }
 
 // nodeName refuses pods that are for another node: a source has mixed them up.
-type nodeName struct{ nodes Nodes }
+type nodeName struct{ name string }
 
-func (a nodeName) Admit(ctx context.Context, req node.AdmitRequest) (lifecycle.Admission, error) {
-	if req.Pod.Spec.NodeName == "" {
-		return admit(), nil
-	}
-	n, _, err := a.nodes.Node(ctx)
-	if err != nil {
-		return lifecycle.Admission{}, fmt.Errorf("the node: %w", err)
-	}
-	if n.Name != req.Pod.Spec.NodeName {
+func (a nodeName) Admit(_ context.Context, req node.AdmitRequest) (lifecycle.Admission, error) {
+	if want := req.Pod.Spec.NodeName; a.name != "" && want != "" && want != a.name {
 		return predicate(reasonNodeName, whyNodeName), nil
 	}
 	return admit(), nil

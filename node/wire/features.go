@@ -13,11 +13,12 @@ func Features(client *cri.Client) func(handler string) podspec.RuntimeFeatures {
 	return func(handler string) podspec.RuntimeFeatures {
 		f, known := client.KnownFeatures()
 		if !known {
-			return podspec.RuntimeFeatures{RecursiveReadOnlyMounts: true, SupplementalGroupsPolicy: true}
+			return podspec.RuntimeFeatures{RecursiveReadOnlyMounts: true, SupplementalGroupsPolicy: true, UserNamespaces: true}
 		}
 		return podspec.RuntimeFeatures{
 			RecursiveReadOnlyMounts:  f.Handlers[handler].RecursiveReadOnlyMounts,
 			SupplementalGroupsPolicy: f.SupplementalGroupsPolicy,
+			UserNamespaces:           f.Handlers[handler].UserNamespaces,
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	goruntime "runtime"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,14 @@ func (c Config) aboutMachine() (Config, error) {
 	if c.Spec.NodeHosts == nil && c.Host.Hosts {
 		c.Spec.NodeHosts = func() ([]byte, error) { return os.ReadFile("/etc/hosts") }
 	}
+	if c.Spec.Kernel == "" {
+		c.Spec.Kernel = kernelRelease("/proc/sys/kernel/osrelease")
+	}
+	for _, path := range thermalThrottles("/sys/devices/system/cpu") {
+		if !slices.Contains(c.Spec.ExtraMaskedPaths, path) {
+			c.Spec.ExtraMaskedPaths = append(slices.Clip(c.Spec.ExtraMaskedPaths), path)
+		}
+	}
 	c.Spec.AppArmor = c.Spec.AppArmor || readsAs("/sys/module/apparmor/parameters/enabled", "Y")
 	c.Spec.SELinux = c.Spec.SELinux || readsAs("/sys/fs/selinux/enforce", "1")
 	if c.Spec.Allocatable == nil {
@@ -46,6 +55,25 @@ func (c Config) aboutMachine() (Config, error) {
 		}
 	}
 	return c, nil
+}
+
+// kernelRelease is empty where it can not be read.
+func kernelRelease(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// thermalThrottles are what containers must not read of the machine's heat, from
+// which one can guess what others compute.
+func thermalThrottles(dir string) []string {
+	paths, err := filepath.Glob(filepath.Join(dir, "cpu[0-9]*", "thermal_throttle"))
+	if err != nil { // a pattern that is not valid, which this is not
+		return nil
+	}
+	return paths
 }
 
 // readsAs says whether a file of the kernel holds that one word.

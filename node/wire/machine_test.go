@@ -74,3 +74,24 @@ func TestHostDNSReadsAnew(t *testing.T) {
 		}
 	}
 }
+
+func TestKernelRelease(t *testing.T) {
+	path := write(t, filepath.Join(t.TempDir(), "osrelease"), "6.1.0-18-amd64\n")
+	if got := kernelRelease(path); got != "6.1.0-18-amd64" {
+		t.Errorf("%q", got)
+	}
+	if got := kernelRelease(path + "x"); got != "" {
+		t.Errorf("without the file: %q", got)
+	}
+}
+
+func TestThermalThrottles(t *testing.T) {
+	dir := t.TempDir()
+	for _, path := range []string{"cpu0/thermal_throttle/count", "cpu10/thermal_throttle/count", "cpu1/topology/id", "cpufreq/thermal_throttle/x"} {
+		write(t, filepath.Join(dir, path), "0\n")
+	}
+	want := []string{filepath.Join(dir, "cpu0/thermal_throttle"), filepath.Join(dir, "cpu10/thermal_throttle")}
+	if got := thermalThrottles(dir); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}

@@ -403,9 +403,10 @@ func TestHeartbeatFailed(t *testing.T) {
 			}
 			b.api.calls = nil
 		})
-		b.do(func() { b.pressure.Disk = true })
+		b.do(func() { b.pressure.Disk, b.events = true, nil })
 		b.r.Kick()
 		b.pass(2 * time.Second)
+		b.wantEvents("what the API server did not take is not told")
 		if n := b.api.count("PATCH"); n != 5 || b.failures() != 4 {
 			t.Errorf("%d tries to tell the status, %d failed heartbeats", n, b.failures())
 		}
@@ -418,6 +419,7 @@ func TestHeartbeatFailed(t *testing.T) {
 		if got := statusOf(b.api.now(), corev1.NodeDiskPressure); got != "True" {
 			t.Errorf("after the API server came back: disk pressure %s", got)
 		}
+		b.wantEvents("taken", "Normal NodeHasDiskPressure")
 	})
 }
 

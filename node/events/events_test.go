@@ -423,8 +423,8 @@ func TestRecentForgets(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	core := newAPI(t).core()
 	for want, change := range map[string]func(*Config){
-		"NodeName: must not be empty": func(c *Config) { c.NodeName = "" }, "Component: must not be empty": func(c *Config) { c.Component = "" },
-		"Queue: 0 must be at least 1": func(c *Config) { c.Queue = 0 }, "RetryMin: 0s must be above 0": func(c *Config) { c.RetryMin = 0 },
+		"NodeName: must not be empty": func(c *Config) { c.NodeName = "" }, "the Component must not be empty": func(c *Config) { c.Component = "" },
+		"the Queue: 0 must be at least 1": func(c *Config) { c.Queue = 0 }, "RetryMin: 0s must be above 0": func(c *Config) { c.RetryMin = 0 },
 	} {
 		cfg := Default()
 		cfg.NodeName = "n1"

@@ -69,10 +69,10 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("NodeName: must not be empty"))
 	}
 	if c.Component == "" {
-		errs = append(errs, errors.New("Component: must not be empty"))
+		errs = append(errs, errors.New("the Component must not be empty"))
 	}
 	if c.Queue < 1 {
-		errs = append(errs, fmt.Errorf("Queue: %d must be at least 1", c.Queue))
+		errs = append(errs, fmt.Errorf("the Queue: %d must be at least 1", c.Queue))
 	}
 	for _, d := range []struct {
 		field string

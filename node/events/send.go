@@ -3,6 +3,7 @@ package events
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -157,8 +158,8 @@ func (r *Recorder) send(ctx context.Context, e corev1.Event, created bool) (err 
 // retry says whether the same request may work later: the API server was not
 // reached, is overloaded, or does not know this node's credentials yet.
 func retry(err error) bool {
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // the REST client returns it bare
-	if !ok {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
 		return true
 	}
 	code := status.Status().Code

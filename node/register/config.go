@@ -116,7 +116,7 @@ func (c Config) Validate() error {
 		}
 	}
 	if err := CheckLabels(c.Labels, c.AllowLabel); err != nil {
-		errs = append(errs, fmt.Errorf("Labels: %w", err))
+		errs = append(errs, fmt.Errorf("node labels: %w", err))
 	}
 	return errors.Join(errs...)
 }

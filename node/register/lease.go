@@ -61,7 +61,9 @@ func (k *leaseKeeper) renew(ctx context.Context) {
 		return
 	}
 	k.latest = nil
-	k.grumble(ctx, "renew", "Failed to update lease; trying again", err)
+	if k.grumbles.log(ctx, "renew", err) {
+		k.r.log.Warn("Failed to update lease; trying again", "node", k.r.cfg.NodeName, "err", err)
+	}
 }
 
 // ensure reads the lease, or makes it, until that works. False: ctx ended, or
@@ -74,7 +76,9 @@ func (k *leaseKeeper) ensure(ctx context.Context) bool {
 			k.latest = lease
 			return lease != nil
 		}
-		k.grumble(ctx, "ensure", "Failed to ensure lease exists; trying again", err)
+		if k.grumbles.log(ctx, "ensure", err) {
+			k.r.log.Warn("Failed to ensure lease exists; trying again", "node", k.r.cfg.NodeName, "err", err)
+		}
 		if !pause(ctx, spread(doubled(registerPause, try, leasePauseMax), 0.5)) {
 			return false
 		}
@@ -156,12 +160,6 @@ func (k *leaseKeeper) do(ctx context.Context, request func(context.Context, *coo
 		return nil, explain("lease of node "+k.r.cfg.NodeName, err)
 	}
 	return out, nil
-}
-
-func (k *leaseKeeper) grumble(ctx context.Context, about, message string, err error) {
-	if ctx.Err() == nil && k.grumbles.worth(about, err.Error(), time.Now()) {
-		k.r.log.Warn(message, "node", k.r.cfg.NodeName, "err", err)
-	}
 }
 
 // signed is a lease that says that the node is alive at now: base, or a new one.

@@ -73,9 +73,7 @@ func (g grumbles) worth(about, text string, now time.Time) bool {
 
 func (g grumbles) settle(about string) { delete(g, about) }
 
-// grumble logs a failure of the status loop. One that ends with ctx is none.
-func (r *Registrar) grumble(ctx context.Context, about, message string, err error) {
-	if ctx.Err() == nil && r.grumbles.worth(about, err.Error(), time.Now()) {
-		r.log.Warn(message, "node", r.cfg.NodeName, "err", err)
-	}
+// log says whether a failure is to be logged. One that ends with ctx is none.
+func (g grumbles) log(ctx context.Context, about string, err error) bool {
+	return ctx.Err() == nil && g.worth(about, err.Error(), time.Now())
 }

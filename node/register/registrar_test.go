@@ -611,7 +611,7 @@ func TestNewRefuses(t *testing.T) {
 		"NodeName: must not be empty":          func(c *Config, _ *Parts) { c.NodeName = "" },
 		"UpdateEvery: 0s must be at least 1ms": func(c *Config, _ *Parts) { c.UpdateEvery = 0 },
 		"at most one of each family":           func(c *Config, _ *Parts) { c.NodeIPs = ips("10.0.0.1", "10.0.0.2", "10.0.0.3") },
-		"Labels: unknown 'kubernetes.io'":      func(c *Config, _ *Parts) { c.Labels = map[string]string{"kubernetes.io/x": ""} },
+		"node labels: unknown 'kubernetes.io'": func(c *Config, _ *Parts) { c.Labels = map[string]string{"kubernetes.io/x": ""} },
 		"Core is missing":                      func(_ *Config, p *Parts) { p.Core = nil },
 		"Machine is missing":                   func(_ *Config, p *Parts) { p.Machine = nil },
 		`"a" comes after "nobody"`:             func(_ *Config, p *Parts) { p.Setters = []node.Ordered[Setter]{{Name: "a", After: []string{"nobody"}}} },

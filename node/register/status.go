@@ -66,16 +66,18 @@ func (r *Registrar) pass(ctx context.Context) time.Duration {
 	if !r.exists {
 		initial := r.initial(ctx)
 		if err := r.register(ctx, initial); err != nil {
-			r.grumble(ctx, "register", "Unable to register node with API server; trying again", err)
+			if r.grumbles.log(ctx, "register", err) {
+				r.log.Warn("Unable to register node with API server; trying again", "node", r.cfg.NodeName, "err", err)
+			}
 			r.failures++
 			return spread(doubled(registerPause, r.failures-1, registerPauseMax), 0.5)
 		}
 		r.grumbles.settle("register")
 	}
-	if err := r.heartbeat(ctx); err != nil {
-		r.grumble(ctx, "status", "Unable to update node status; trying again", err)
-	} else {
+	if err := r.heartbeat(ctx); err == nil {
 		r.grumbles.settle("status")
+	} else if r.grumbles.log(ctx, "status", err) {
+		r.log.Warn("Unable to update node status; trying again", "node", r.cfg.NodeName, "err", err)
 	}
 	return r.untilNext(time.Now())
 }
@@ -107,10 +109,10 @@ func (r *Registrar) initial(ctx context.Context) *corev1.Node {
 func (r *Registrar) fill(ctx context.Context, before, n *corev1.Node) {
 	problems := fill(ctx, n, r.setters)
 	for _, s := range r.setters {
-		if err := problems[s.Name]; err != nil {
-			r.grumble(ctx, s.Name, "Failed to set some node status fields", err)
-		} else {
+		if err := problems[s.Name]; err == nil {
 			r.grumbles.settle(s.Name)
+		} else if r.grumbles.log(ctx, s.Name, err) {
+			r.log.Warn("Failed to set some node status fields", "node", r.cfg.NodeName, "err", err)
 		}
 	}
 	stamp(before, n, time.Now())
@@ -238,7 +240,9 @@ func (r *Registrar) tellPodCIDR(ctx context.Context, n *corev1.Node) {
 	ctx, cancel := r.within(ctx)
 	defer cancel()
 	if err := r.parts.PodCIDR(ctx, cidrs); err != nil {
-		r.grumble(ctx, "podCIDR", "Error updating pod CIDR", err)
+		if r.grumbles.log(ctx, "podCIDR", err) {
+			r.log.Warn("Error updating pod CIDR; trying again", "node", r.cfg.NodeName, "podCIDR", cidrs, "err", err)
+		}
 		return
 	}
 	r.grumbles.settle("podCIDR")

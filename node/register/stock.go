@@ -69,7 +69,8 @@ func machineSetter(cfg Config, parts Parts) SetterFunc {
 func versionSetter(cfg Config, parts Parts) SetterFunc {
 	return func(_ context.Context, n *corev1.Node) error {
 		info := &n.Status.NodeInfo
-		info.KubeletVersion, info.KubeProxyVersion = cfg.KubeletVersion, cfg.KubeProxyVersion
+		info.KubeletVersion = cfg.KubeletVersion
+		info.KubeProxyVersion = cfg.KubeProxyVersion //nolint:staticcheck // a gate still brings it back
 		if parts.Runtime != nil {
 			if s := parts.Runtime(); s.Name != "" { // else nothing is known yet
 				info.ContainerRuntimeVersion = runtimeVersion(s)

@@ -13,6 +13,7 @@ import (
 	"nodekit.dev/node"
 	"nodekit.dev/node/nodefx"
 	"nodekit.dev/node/server"
+	"nodekit.dev/node/server/kubeletapi"
 	"nodekit.dev/node/source"
 	"nodekit.dev/node/wire"
 )
@@ -28,7 +29,8 @@ func build(ctx context.Context, s settings, log *slog.Logger) (*built, error) {
 		return nil, err
 	}
 	seen := eventLog{log: log, record: server.NewEvents(keptEvents)}
-	opts := []nodefx.Option{nodefx.Config(cfg), nodefx.AddEventSink(seen)}
+	ends := kubeletapi.NewEnds()
+	opts := []nodefx.Option{nodefx.Config(cfg), nodefx.AddEventSink(seen), nodefx.AddStatusSink(ends)}
 	opts = append(opts, sources(cfg, kc, seen)...)
 	for _, more := range s.agent {
 		extra, err := more(s.loaded)
@@ -48,7 +50,11 @@ func build(ctx context.Context, s settings, log *slog.Logger) (*built, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &built{Agent: agent, serve: srv.Run, healthy: answering(agent)}, nil
+	api, err := newAPI(s, cfg, agent, ends, log)
+	if err != nil {
+		return nil, err
+	}
+	return &built{Agent: agent, serve: srv.Run, api: api, healthy: answering(agent)}, nil
 }
 
 // hungAfter is how long the agent may take to list its pods before it is not

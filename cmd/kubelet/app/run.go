@@ -158,6 +158,7 @@ func warnAbout(log *slog.Logger, s settings) {
 type built struct {
 	*nodefx.Agent
 	serve    func(context.Context) error
+	api      *api // nil: not served
 	healthy  func(context.Context) error
 	watchdog *watchdog
 }
@@ -170,6 +171,10 @@ func live(ctx context.Context, agent *built, log *slog.Logger) error {
 	group := tasks.New(ctx)
 	group.Go("memory", keepTrimmed)
 	group.Go("server", agent.serve)
+	if agent.api != nil {
+		group.Go("api", agent.api.Run)
+		group.Go("client-ca", agent.api.keepCAs)
+	}
 	group.Go("watchdog", agent.watchdog.Run)
 	log.Info("Started kubelet")
 	if _, err := notifySystemd(ctx, "READY=1"); err != nil {

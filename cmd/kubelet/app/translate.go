@@ -45,6 +45,10 @@ func translate(ctx context.Context, s settings, log *slog.Logger) (wire.Config, 
 	runtimeConfig(&cfg, kc, features)
 	ruleConfig(&cfg, kc, features)
 	specConfig(&cfg, kc)
+	cfg.Admission.CompareTaints = features.Enabled("TaintTolerationComparisonOperators")
+	if cfg.Cluster, err = cluster(s, cfg.NodeIPs); err != nil {
+		return cfg, err
+	}
 	return cfg, logConfig(&cfg, kc)
 }
 

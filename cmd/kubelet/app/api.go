@@ -1,0 +1,185 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"runtime"
+	"strconv"
+	"time"
+
+	"nodekit.dev/cmd/kubelet/config"
+	"nodekit.dev/node"
+	"nodekit.dev/node/apiserver"
+	"nodekit.dev/node/nodefx"
+	"nodekit.dev/node/server"
+	"nodekit.dev/node/server/authn"
+	"nodekit.dev/node/server/authz"
+	"nodekit.dev/node/server/kubeletapi"
+	"nodekit.dev/node/wire"
+)
+
+// api is the HTTPS API of the node and what it needs to run beside it.
+type api struct {
+	server *server.API
+	cas    *authn.ClientCAs // nil: clients show no certificates
+}
+
+// Run serves until ctx ends; nothing where there is no API.
+func (a *api) Run(ctx context.Context) error {
+	if a == nil {
+		return nil
+	}
+	return a.server.Run(ctx)
+}
+
+// keepCAs takes changes of the clients' authorities over.
+func (a *api) keepCAs(ctx context.Context) error {
+	if a == nil || a.cas == nil {
+		return nil
+	}
+	return a.cas.Run(ctx)
+}
+
+// newAPI makes the API of an agent that is in a cluster: without one there is
+// nobody to say who may use it.
+func newAPI(s settings, cfg wire.Config, agent *nodefx.Agent, ends *kubeletapi.Ends, log *slog.Logger) (*api, error) {
+	kc := &s.loaded.Kubelet
+	member := agent.Member()
+	if member == nil || !*kc.EnableServer {
+		return nil, nil
+	}
+	a := &api{}
+	apiConfig := server.APIConfig{
+		Address:   net.JoinHostPort(kc.Address, strconv.Itoa(int(kc.Port))),
+		NodeName:  cfg.NodeName,
+		Anonymous: *kc.Authentication.Anonymous.Enabled,
+	}
+	if kc.ReadOnlyPort > 0 {
+		apiConfig.ReadOnlyAddress = net.JoinHostPort(kc.Address, strconv.Itoa(int(kc.ReadOnlyPort)))
+	}
+	parts, err := a.users(kc, s.features, member, log)
+	if err != nil {
+		return nil, err
+	}
+	if apiConfig.TLS, err = a.tls(kc, member, log); err != nil {
+		return nil, err
+	}
+	if parts.Routes, err = apiRoutes(s, cfg, agent, ends, log); err != nil {
+		return nil, err
+	}
+	parts.Log = log.With("part", "api")
+	a.server, err = server.NewAPI(apiConfig, parts)
+	return a, err
+}
+
+// users are who may come, and what they may do.
+func (a *api) users(kc *config.KubeletConfiguration, features config.Features, member *wire.Member, log *slog.Logger) (parts server.APIParts, err error) {
+	asks := member.API.Lane(apiserver.LaneRead)
+	if file := kc.Authentication.X509.ClientCAFile; file != "" {
+		a.cas, err = authn.NewClientCAs(authn.CAConfig{File: file, Reload: features.Enabled("ReloadKubeletClientCAFile")}, log.With("part", "client-ca"))
+		if err != nil {
+			return parts, err
+		}
+		if err := a.cas.Load(); err != nil {
+			return parts, fmt.Errorf("unable to load client CA file %s: %w", file, err)
+		}
+		parts.Authenticators = append(parts.Authenticators, node.Ordered[server.Authenticator]{Name: "x509", Value: authn.X509(a.cas)})
+	}
+	if *kc.Authentication.Webhook.Enabled {
+		tokens := authn.DefaultTokens()
+		tokens.CacheTTL = kc.Authentication.Webhook.CacheTTL.Duration
+		reviewed, err := authn.NewTokens(tokens, authn.Reviews(asks.Authentication()))
+		if err != nil {
+			return parts, err
+		}
+		parts.Authenticators = append(parts.Authenticators, node.Ordered[server.Authenticator]{Name: "token-review", Value: reviewed})
+	}
+	parts.Authorizers, err = authorizers(kc, asks)
+	return parts, err
+}
+
+func authorizers(kc *config.KubeletConfiguration, asks apiserver.Lane) ([]node.Ordered[server.Authorizer], error) {
+	if kc.Authorization.Mode == "AlwaysAllow" {
+		return []node.Ordered[server.Authorizer]{{Name: "always-allow", Value: authz.AlwaysAllow()}}, nil
+	}
+	webhook := authz.DefaultWebhook()
+	webhook.AuthorizedTTL = kc.Authorization.Webhook.CacheAuthorizedTTL.Duration
+	webhook.UnauthorizedTTL = kc.Authorization.Webhook.CacheUnauthorizedTTL.Duration
+	asked, err := authz.NewWebhook(webhook, authz.Reviews(asks.Authorization()))
+	return []node.Ordered[server.Authorizer]{{Name: "webhook", Value: asked}}, err
+}
+
+// tls is how HTTPS is spoken.
+func (a *api) tls(kc *config.KubeletConfiguration, member *wire.Member, log *slog.Logger) (out server.TLSConfig, err error) {
+	out.Certificate = member.Certs.Server
+	if a.cas != nil {
+		out.ClientCAs = a.cas.Pool
+	}
+	if out.MinVersion, err = server.TLSVersion(kc.TLSMinVersion); err != nil {
+		return out, err
+	}
+	var insecure []string
+	if out.CipherSuites, insecure, err = server.CipherSuites(kc.TLSCipherSuites); err != nil {
+		return out, err
+	}
+	if len(insecure) > 0 {
+		log.Warn("insecure cipher suites are in use; take them out of tlsCipherSuites", "suites", insecure)
+	}
+	for _, curve := range kc.TLSCurvePreferences {
+		out.CurvePreferences = append(out.CurvePreferences, tls.CurveID(curve)) //nolint:gosec // validated
+	}
+	return out, nil
+}
+
+// apiRoutes are the stock ones, with the vendor's among them.
+func apiRoutes(s settings, cfg wire.Config, agent *nodefx.Agent, ends *kubeletapi.Ends, log *slog.Logger) ([]node.Ordered[server.Route], error) {
+	kc, features := &s.loaded.Kubelet, s.features
+	routes := kubeletapi.Default()
+	routes.PodLogsDir, routes.CheckpointDir = cfg.PodLogsDir, checkpointDir(cfg.RootDir)
+	routes.Debugging = *kc.EnableDebuggingHandlers
+	routes.SystemLogHandler = *kc.EnableSystemLogHandler
+	routes.SystemLogQuery = kc.EnableSystemLogQuery != nil && *kc.EnableSystemLogQuery && features.Enabled("NodeLogQuery")
+	routes.Profiling, routes.DebugFlags = *kc.EnableProfilingHandler, *kc.EnableDebugFlagsHandler
+	routes.StreamIdleTimeout = kc.StreamingConnectionIdleTimeout.Duration
+	routes.TranslateWebSockets = features.Enabled("ExtendWebSocketsToKubelet")
+	routes.Checkpoints = features.Enabled("ContainerCheckpoint")
+	routes.SplitLogStreams = features.Enabled("PodLogsQuerySplitStreams")
+	routes.AllocatedPods = features.Enabled("KubeletAllocatedPodsEndpoint")
+	client := agent.CRI()
+	if client == nil {
+		return nil, fmt.Errorf("the API needs the CRI client, and a vendor's Engine took its place: set enableServer to false")
+	}
+	stock, err := kubeletapi.Routes(routes, kubeletapi.Parts{
+		Pods: agent.Node(), Runtime: client, Logs: wire.ContainerLogs(log), Ends: ends,
+		Commands: wire.Commander(client), Checkpointer: client,
+		Configz: func() any { return configz(s) }, Flags: func() map[string]string { return flagz(s) },
+		Status: server.Status{
+			Component: "kubelet", Version: Version(), GoVersion: runtime.Version(), Emulation: "1.37", Started: time.Now(),
+		},
+		Profiler: profiler(), Log: log.With("part", "api"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	var vendors []node.Ordered[server.Route]
+	for _, r := range agent.Routes() {
+		vendors = append(vendors, node.Ordered[server.Route]{Name: r.Pattern, Value: r})
+	}
+	return server.Merge(stock, vendors), nil
+}
+
+// profiler is net/http/pprof on a mux of its own.
+func profiler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return mux
+}

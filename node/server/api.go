@@ -87,6 +87,8 @@ func (c APIConfig) validate(parts APIParts) error {
 		return nil
 	}
 	switch {
+	case c.TLS.Certificate == nil:
+		return errors.New("server: TLS: no serving certificate: set TLS.Certificate")
 	case c.NodeName == "":
 		return errors.New("server: NodeName: must be set, since authorizers are asked about this node")
 	case len(parts.Authenticators) == 0 && !c.Anonymous:

@@ -4,7 +4,6 @@ package review
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -127,7 +126,7 @@ func (c *Cache[T]) answer(ctx context.Context, key string, q *question[T], ask f
 		q.value, ttl, err = ask(ctx)
 		return err
 	})
-	q.gaveUp = q.err != nil && errors.Is(ctx.Err(), context.Canceled)
+	q.gaveUp = q.err != nil && ctx.Err() != nil // not a limit of ask's own, which the next would meet too
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.asking, key)

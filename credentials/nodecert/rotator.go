@@ -226,7 +226,11 @@ func (r *rotator) settle(ctx context.Context, err error) {
 func (r *rotator) say(s step) {
 	if s.why != "" && s.why != r.lastWhy {
 		r.log.Info("a certificate is needed", "kind", r.kind, "because", s.why)
-		r.held.explain(s.why)
+		if s.do == ask {
+			r.held.explain("another one is being asked for")
+		} else {
+			r.held.explain(s.why)
+		}
 	}
 	r.lastWhy = s.why
 }

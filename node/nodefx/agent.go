@@ -16,6 +16,7 @@ import (
 	"nodekit.dev/internal/fxrun"
 	"nodekit.dev/node"
 	"nodekit.dev/node/server"
+	"nodekit.dev/node/wire"
 	"nodekit.dev/runtime/runtimefx"
 )
 
@@ -27,6 +28,8 @@ type Agent struct {
 	graph  fx.DotGraph
 	groups GroupNames
 	routes routes
+	member *wire.Member
+	facts  runtimefx.NodeFacts
 
 	mu    sync.Mutex
 	state state
@@ -90,7 +93,7 @@ func (s *settings) graph(a *Agent) (fx.Option, error) {
 		fx.Options(s.extra...),
 		fx.Options(s.groups...),
 		fx.Options(decorators...),
-		fx.Populate(&a.node, &a.graph, &a.groups, &a.routes),
+		fx.Populate(&a.node, &a.graph, &a.groups, &a.routes, &a.member, &a.facts),
 	), nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -152,7 +153,8 @@ func (m *Member) registration(cfg Config, c *Cluster, parts MemberParts) (err er
 		Runtime:      parts.Runtime, Images: parts.Images, PodCIDR: parts.PodCIDR,
 		Setters: parts.Setters, Resources: parts.Resources,
 		Seen: m.Objects.Node, Event: m.Events.NodeEvent, HeartbeatFailed: m.API.HeartbeatFailed,
-		Log: m.log,
+		Observer: register.Observer{Status: func(time.Duration, error) { m.Certs.AddressesChanged() }},
+		Log:      m.log,
 	})
 	if err == nil {
 		c.registrar.Store(m.Register)
@@ -257,6 +259,7 @@ func (m *Member) Runs(contents *Contents) []Part {
 	}
 	return []Part{
 		{"node-certificates", quiet(m.Certs.Run)},
+		{"api-connection", quiet(m.API.Run)},
 		{"objects", quiet(m.Objects.Run)},
 		{"events", quiet(m.Events.Run)},
 		{"pod-status", quiet(m.Status.Run)},

@@ -89,12 +89,13 @@ type Features func(handler string) podspec.RuntimeFeatures
 func features(c *cri.Client) Features { return wire.Features(c) }
 
 // NodeFacts are what the Node object says of the runtime, and what the runtime is
-// told of the node. Both are nil where the runtime is none that speaks the CRI.
+// told of the node. All are nil where the runtime is none that speaks the CRI.
 type NodeFacts struct {
+	Client  *cri.Client
 	Images  func(context.Context) ([]runtime.ImageInfo, error)
 	PodCIDR func(ctx context.Context, cidrs string) error
 }
 
 func nodeFacts(c *cri.Client) NodeFacts {
-	return NodeFacts{Images: c.ListImages, PodCIDR: c.UpdateRuntimeConfig}
+	return NodeFacts{Client: c, Images: c.ListImages, PodCIDR: c.UpdateRuntimeConfig}
 }

@@ -175,10 +175,23 @@ func signed(base *coordinationv1.Lease, cfg Config, owner types.UID, now time.Ti
 	seconds := int32(cfg.LeaseDuration / time.Second)
 	lease.Spec.LeaseDurationSeconds = &seconds
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
-	if len(lease.OwnerReferences) == 0 && owner != "" {
-		lease.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: corev1.SchemeGroupVersion.Version, Kind: "Node", Name: cfg.NodeName, UID: owner,
-		}}
+	if owner != "" {
+		lease.OwnerReferences = owned(lease.OwnerReferences, cfg.NodeName, owner)
 	}
 	return lease
+}
+
+// owned makes the Node the owner, and no earlier Node of its name: with that
+// one, the lease would be collected.
+func owned(have []metav1.OwnerReference, nodeName string, uid types.UID) []metav1.OwnerReference {
+	for i := range have {
+		if have[i].Kind == "Node" && have[i].Name == nodeName {
+			have[i].UID = uid
+			return have
+		}
+	}
+	if len(have) > 0 {
+		return have // someone else's doing
+	}
+	return []metav1.OwnerReference{{APIVersion: corev1.SchemeGroupVersion.Version, Kind: "Node", Name: nodeName, UID: uid}}
 }

@@ -444,6 +444,11 @@ func TestLease(t *testing.T) {
 		if ago := time.Since(b.api.leaseNow().Spec.RenewTime.Time); ago > 11*time.Second {
 			t.Errorf("the last renewal is %v old after a conflict", ago)
 		}
+		b.api.do(func() { b.api.lease.OwnerReferences[0].UID = "an earlier node's" })
+		b.pass(11 * time.Second)
+		if o := b.api.leaseNow().OwnerReferences; len(o) != 1 || o[0].UID != b.r.UID() {
+			t.Errorf("the lease of an earlier node: %+v", o)
+		}
 		b.api.do(func() { b.api.lease = nil })
 		b.pass(11 * time.Second)
 		if b.api.leaseNow() == nil {

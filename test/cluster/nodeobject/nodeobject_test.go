@@ -62,6 +62,7 @@ func startPlane(t *testing.T) *plane.Plane {
 
 // member is one node: what it reads of its machine may be changed by tests.
 type member struct {
+	root   *testing.T // for what lives longer than a step
 	t      *testing.T
 	plane  *plane.Plane
 	r      *register.Registrar
@@ -102,7 +103,7 @@ func newMember(t *testing.T, p *plane.Plane) *member {
 		t.Fatal(err)
 	}
 	good := runtime.Condition{Known: true, Ready: true}
-	return &member{t: t, plane: p, machine: facts, addresses: []net.IP{net.ParseIP("10.0.0.5"), net.ParseIP("fd00::5")}, runtime: runtime.Status{
+	return &member{root: t, t: t, plane: p, machine: facts, addresses: []net.IP{net.ParseIP("10.0.0.5"), net.ParseIP("fd00::5")}, runtime: runtime.Status{
 		Name: "containerd", Version: "v2.4.2", RuntimeReady: true, NetworkReady: true, Runtime: good, Network: good,
 		Handlers: []runtime.Handler{{Name: "runc", UserNamespaces: true}}, Features: &runtime.Features{SupplementalGroupsPolicy: true},
 	}}
@@ -110,7 +111,7 @@ func newMember(t *testing.T, p *plane.Plane) *member {
 
 // start runs the registrar and the recorder as an agent does.
 func (m *member) start(change func(*register.Config, *register.Parts)) {
-	t := m.t
+	t := m.root
 	kubeconfig, err := m.plane.NodeKubeconfig(name)
 	if err != nil {
 		t.Fatal(err)
@@ -253,18 +254,22 @@ func TestNodeObject(t *testing.T) {
 	m := newMember(t, startPlane(t))
 	for _, step := range []struct {
 		name string
-		do   func(*testing.T)
+		do   func()
 	}{
 		{"registration", m.registration}, {"others write too", m.othersWriteToo}, {"changes", m.changes}, {"lease", m.lease},
 		{"events", m.eventsAreThere}, {"API server away", m.away}, {"restart", m.restart}, {"deletion", m.deletion}, {"forbidden label", m.forbiddenLabel},
 	} {
-		if !t.Run(step.name, step.do) {
+		ok := t.Run(step.name, func(t *testing.T) {
+			m.t = t
+			step.do()
+		})
+		if !ok {
 			return
 		}
 	}
 }
 
-func (m *member) registration(*testing.T) {
+func (m *member) registration() {
 	m.do(func() { m.machine.Hugepages = []resources.Hugepages{{Size: 1 << 30, Pages: 1}} })
 	m.start(func(c *register.Config, _ *register.Parts) {
 		c.Labels = map[string]string{"zone": "z1", "node.kubernetes.io/role": "edge"}
@@ -294,7 +299,7 @@ func (m *member) registration(*testing.T) {
 }
 
 // othersWriteToo: what controllers and operators write stays.
-func (m *member) othersWriteToo(*testing.T) {
+func (m *member) othersWriteToo() {
 	m.kubectl("label", "node", name, "operator=was-here")
 	m.kubectl("patch", "node", name, "--subresource=status", "--type=strategic",
 		"-p", `{"status":{"conditions":[{"type":"KernelDeadlock","status":"False","reason":"Fine"}],"capacity":{"example.com/gpu":"2"}}}`)
@@ -324,7 +329,7 @@ func (m *member) othersWriteToo(*testing.T) {
 }
 
 // changes: what goes is gone, and two addresses of one type are two.
-func (m *member) changes(*testing.T) {
+func (m *member) changes() {
 	m.do(func() { m.addresses[0] = net.ParseIP("10.0.0.6") })
 	m.r.Kick()
 	m.eventually("another address", wantAddresses("10.0.0.6 "+name))
@@ -347,7 +352,7 @@ func (m *member) leaseNow() (l coordinationv1.Lease) {
 	return l
 }
 
-func (m *member) lease(*testing.T) {
+func (m *member) lease() {
 	first := m.leaseNow()
 	if o := first.OwnerReferences; len(o) != 1 || o[0].UID != m.r.UID() || *first.Spec.LeaseDurationSeconds != 4 {
 		m.t.Errorf("lease %+v", first)
@@ -386,7 +391,7 @@ func (m *member) wantEvents(wants ...string) {
 	})
 }
 
-func (m *member) eventsAreThere(*testing.T) {
+func (m *member) eventsAreThere() {
 	pod := node.PodEvent{UID: "u1", Namespace: "default", Name: "web", Event: lifecycle.Event{Type: lifecycle.EventWarning, Reason: "BackOff", Message: "again"}}
 	for range 3 {
 		m.events.PodEvent(pod)
@@ -396,7 +401,7 @@ func (m *member) eventsAreThere(*testing.T) {
 }
 
 // away: what changed while the API server was away is told soon after.
-func (m *member) away(*testing.T) {
+func (m *member) away() {
 	if err := m.plane.KillAPIServer(m.t.Context()); err != nil {
 		m.t.Fatal(err)
 	}
@@ -411,7 +416,7 @@ func (m *member) away(*testing.T) {
 }
 
 // restart: a ready node stays ready since when it was.
-func (m *member) restart(*testing.T) {
+func (m *member) restart() {
 	before := condition(m.node(), "Ready")
 	m.stop()
 	m.start(func(*register.Config, *register.Parts) {})
@@ -426,7 +431,7 @@ func (m *member) restart(*testing.T) {
 }
 
 // deletion: a node that was deleted comes back with a new agent only.
-func (m *member) deletion(*testing.T) {
+func (m *member) deletion() {
 	m.kubectl("delete", "node", name)
 	select {
 	case <-time.After(5 * time.Second): // two heartbeats and more
@@ -441,7 +446,7 @@ func (m *member) deletion(*testing.T) {
 }
 
 // forbiddenLabel: a vendor may let a label through, the API server does not.
-func (m *member) forbiddenLabel(*testing.T) {
+func (m *member) forbiddenLabel() {
 	m.stop()
 	m.kubectl("delete", "node", name)
 	m.start(func(c *register.Config, _ *register.Parts) {

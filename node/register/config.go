@@ -158,7 +158,8 @@ type Parts struct {
 	// Network finds addresses; nil: the host's.
 	Network Network
 	// Seen is the Node as last seen by a watch, which saves reading it over and
-	// over; nil, or nil with an error: it is read from the API server.
+	// over; it may leave out the images. Nil, or an error of it: the Node is read
+	// from the API server.
 	Seen func(ctx context.Context) (*corev1.Node, error)
 	// PodCIDR is told the node's pod CIDRs with a comma between, when they are
 	// known and when they change, again until it works.

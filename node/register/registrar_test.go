@@ -564,6 +564,36 @@ func TestSeen(t *testing.T) {
 	})
 }
 
+// TestQuietWatch: a watch that leaves the images out makes no change of them.
+func TestQuietWatch(t *testing.T) {
+	b := newBench(t)
+	b.run(func() {
+		b.pass(149 * time.Second)
+		if n := b.api.count("PATCH"); n != 0 {
+			t.Errorf("%d patches: %v", n, b.api.patches)
+		}
+		b.api.do(func() {
+			b.api.node.Labels["operator"] = "was-here"
+			b.api.wrote(&b.api.node.ObjectMeta)
+		})
+		b.pass(time.Hour)
+		if n := b.api.count("PATCH"); n < 11 || n > 14 {
+			t.Errorf("%d patches in an hour", n)
+		}
+		if n := b.api.now(); len(n.Status.Images) != 2 || n.Labels["operator"] != "was-here" || b.api.count("GET nodes") > 2 {
+			t.Errorf("%d images, labels %v, %d reads", len(n.Status.Images), n.Labels, b.api.count("GET nodes"))
+		}
+	}, func(p *Parts) {
+		p.Seen = func(context.Context) (*corev1.Node, error) {
+			n := b.api.now()
+			if n != nil {
+				n.Status.Images = nil
+			}
+			return n, nil
+		}
+	})
+}
+
 func TestSetters(t *testing.T) {
 	b := newBench(t)
 	own := func(name string, after []string, set SetterFunc) node.Ordered[Setter] {

@@ -250,28 +250,35 @@ func (r *Registrar) tellPodCIDR(ctx context.Context, n *corev1.Node) {
 	r.podCIDR = cidrs
 }
 
-// read is the Node as it was last seen; a further try asks the API server.
+// read is the Node as it was last seen; the first time, and for a further try,
+// as the API server has it.
 func (r *Registrar) read(ctx context.Context, try int) (*corev1.Node, error) {
-	if r.parts.Seen == nil || try > 0 {
+	own := r.node.Load()
+	if r.parts.Seen == nil || try > 0 || own == nil || own.UID == "" {
 		return r.get(ctx)
 	}
-	seen, err := r.parts.Seen(ctx)
-	if err != nil || seen == nil {
+	bounded, cancel := r.within(ctx)
+	seen, err := r.parts.Seen(bounded)
+	cancel()
+	if err != nil || seen == nil || seen.UID != own.UID {
 		return r.get(ctx)
 	}
-	return newer(seen, r.node.Load()), nil
+	return newer(seen, own), nil
 }
 
 // newer prefers what this agent got as the answer to its own patch while the
-// watch has not caught up with it.
+// watch has not caught up with it. A watch may leave the images out, which
+// nobody else writes.
 func newer(seen, own *corev1.Node) *corev1.Node {
-	if own == nil || own.UID != seen.UID {
-		return seen
+	if order, err := resourceversion.CompareResourceVersion(seen.ResourceVersion, own.ResourceVersion); err == nil && order < 0 {
+		return own
 	}
-	if order, err := resourceversion.CompareResourceVersion(seen.ResourceVersion, own.ResourceVersion); err != nil || order >= 0 {
-		return seen
+	if len(seen.Status.Images) == 0 {
+		whole := *seen
+		whole.Status.Images = own.Status.Images
+		return &whole
 	}
-	return own
+	return seen
 }
 
 func (r *Registrar) get(ctx context.Context) (*corev1.Node, error) {

@@ -71,10 +71,3 @@ func (s *shelf[V]) release(uid types.UID) {
 		}
 	}
 }
-
-// size is how many names are held.
-func (s *shelf[V]) size() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.items)
-}

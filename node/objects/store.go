@@ -31,8 +31,8 @@ type Store struct {
 	isReady    bool
 	secrets    map[name]*corev1.Secret
 	configMaps map[name]*corev1.ConfigMap
-	secretRefs map[name]map[types.UID]struct{}
-	mapRefs    map[name]map[types.UID]struct{}
+	secretRefs refs
+	mapRefs    refs
 }
 
 // NewStore makes a store that has not been told anything yet: getters wait for
@@ -40,8 +40,7 @@ type Store struct {
 func NewStore() *Store {
 	return &Store{
 		told: newChanges(), ready: make(chan struct{}),
-		secretRefs: map[name]map[types.UID]struct{}{},
-		mapRefs:    map[name]map[types.UID]struct{}{},
+		secretRefs: refs{}, mapRefs: refs{},
 	}
 }
 
@@ -78,38 +77,46 @@ func (s *Store) Changes() <-chan Change { return s.told.out }
 
 // Secret returns the Secret, for the pod of that UID.
 func (s *Store) Secret(ctx context.Context, uid types.UID, namespace, secret string) (*corev1.Secret, error) {
-	return fetch(ctx, s, kindSecret, uid, name{namespace, secret}, func() (map[name]*corev1.Secret, map[name]map[types.UID]struct{}) {
-		return s.secrets, s.secretRefs
-	})
+	n := name{namespace, secret}
+	if err := s.wait(ctx, kindSecret, uid, n, s.secretRefs); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return found(kindSecret, n, s.secrets)
 }
 
 // ConfigMap returns the ConfigMap, for the pod of that UID.
 func (s *Store) ConfigMap(ctx context.Context, uid types.UID, namespace, configMap string) (*corev1.ConfigMap, error) {
-	return fetch(ctx, s, kindConfigMap, uid, name{namespace, configMap}, func() (map[name]*corev1.ConfigMap, map[name]map[types.UID]struct{}) {
-		return s.configMaps, s.mapRefs
-	})
-}
-
-// fetch waits for the first Set, notes the reference and looks.
-func fetch[T any](
-	ctx context.Context, s *Store, kind string, uid types.UID, n name,
-	in func() (objects map[name]*T, refs map[name]map[types.UID]struct{}),
-) (*T, error) {
-	s.mu.Lock()
-	objects, refs := in()
-	if refs[n] == nil {
-		refs[n] = map[types.UID]struct{}{}
-	}
-	refs[n][uid] = struct{}{}
-	s.mu.Unlock()
-	select {
-	case <-s.ready:
-	case <-ctx.Done():
-		return nil, &follow.UnreachableError{Kind: kind, Namespace: n.namespace, Name: n.name, Err: context.Cause(ctx)}
+	n := name{namespace, configMap}
+	if err := s.wait(ctx, kindConfigMap, uid, n, s.mapRefs); err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	objects, _ = in()
+	return found(kindConfigMap, n, s.configMaps)
+}
+
+// refs are the pods that refer to each name.
+type refs map[name]map[types.UID]struct{}
+
+// wait notes that the pod refers to the name, and waits for the first Set.
+func (s *Store) wait(ctx context.Context, kind string, uid types.UID, n name, in refs) error {
+	s.mu.Lock()
+	if in[n] == nil {
+		in[n] = map[types.UID]struct{}{}
+	}
+	in[n][uid] = struct{}{}
+	s.mu.Unlock()
+	select {
+	case <-s.ready:
+		return nil
+	case <-ctx.Done():
+		return &follow.UnreachableError{Kind: kind, Namespace: n.namespace, Name: n.name, Err: context.Cause(ctx)}
+	}
+}
+
+func found[T any](kind string, n name, objects map[name]*T) (*T, error) {
 	if object := objects[n]; object != nil {
 		return object, nil
 	}
@@ -146,10 +153,10 @@ func (s *Store) ClusterTrustBundles(
 // Release drops what the pod of that UID refers to. Unknown UIDs are fine.
 func (s *Store) Release(uid types.UID) {
 	s.mu.Lock()
-	for _, refs := range []map[name]map[types.UID]struct{}{s.secretRefs, s.mapRefs} {
-		for n, uids := range refs {
+	for _, in := range []refs{s.secretRefs, s.mapRefs} {
+		for n, uids := range in {
 			if delete(uids, uid); len(uids) == 0 {
-				delete(refs, n)
+				delete(in, n)
 			}
 		}
 	}
@@ -194,10 +201,10 @@ func differing[T any](old, now map[name]*T) []name {
 	return list
 }
 
-func referrers(refs map[name]map[types.UID]struct{}, of []name) map[types.UID]struct{} {
+func referrers(in refs, of []name) map[types.UID]struct{} {
 	uids := map[types.UID]struct{}{}
 	for _, n := range of {
-		maps.Copy(uids, refs[n])
+		maps.Copy(uids, in[n])
 	}
 	return uids
 }

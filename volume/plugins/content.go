@@ -50,7 +50,7 @@ func (c content) mount(req volume.MountRequest, collect func() (collected, error
 	if err != nil {
 		return result, err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }() // a handle: closing can not lose anything
 	w := writer{root: root, group: group}
 	if err := w.mountPoints(req.Volume.Name, req.Pod); err != nil {
 		return result, err

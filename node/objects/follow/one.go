@@ -180,9 +180,10 @@ func (o *One[T]) newer(object T) bool {
 	return version(object.GetResourceVersion()) > version(o.answer.object.GetResourceVersion())
 }
 
-// version reads a resource version, which is a number that grows.
+// version reads a resource version, which is a number that grows. One that is
+// no number is the oldest.
 func version(text string) uint64 {
-	n, _ := strconv.ParseUint(text, 10, 64) //nolint:errcheck // a server of another kind: 0, the oldest
+	n, _ := strconv.ParseUint(text, 10, 64)
 	return n
 }
 

@@ -85,7 +85,7 @@ func (w *stream) serve(req *http.Request, gone func()) {
 			}
 		}
 		if ended {
-			w.writer.Close()
+			_ = w.writer.Close()
 			return
 		}
 		select {

@@ -102,8 +102,13 @@ func podSecurityRule(path string) (rule, bool) {
 }
 
 func volumeRule(path string) (rule, bool) {
-	switch strings.TrimPrefix(path, "volumes[].") {
-	case "name", "hostPath", "configMap", "secret", "downwardAPI", "projected":
+	path = strings.TrimPrefix(path, "volumes[].")
+	switch kind, _, _ := strings.Cut(path, "."); kind {
+	case "configMap", "secret", "downwardAPI", "projected":
+		return objectVolumeRule(path)
+	}
+	switch path {
+	case "name", "hostPath":
 		return rule{acted, "package volume"}, true
 	case "emptyDir.medium":
 		return rule{acted, "package volume; only the default medium, see values.go"}, true
@@ -116,6 +121,19 @@ func volumeRule(path string) (rule, bool) {
 		return rule{refused, notYet}, true
 	}
 	return rule{}, false
+}
+
+// objectVolumeRule holds the fields of volumes that objects fill, which package
+// volume acts on, but for the owners of files.
+func objectVolumeRule(path string) (rule, bool) {
+	switch path[strings.LastIndex(path, ".")+1:] {
+	case "user", "defaultUser":
+		return rule{refused, "the feature gate AtomicWriteVolumeUserFields is off"}, true
+	case "configMap", "secret", "downwardAPI", "projected", "items", "items[]", "sources", "sources[]",
+		"serviceAccountToken", "clusterTrustBundle", "podCertificate":
+		return rule{}, false // some field of theirs is an owner
+	}
+	return rule{acted, "package volume"}, true
 }
 
 func containerRule(path string) (rule, bool) {

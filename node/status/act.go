@@ -119,10 +119,10 @@ func (w *Writer) create(ctx context.Context, it *item, j job) error {
 // of the name is in the way.
 func (w *Writer) takeExisting(ctx context.Context, it *item, cause error) error {
 	pod, err := w.get(ctx, it)
-	if err != nil {
+	if err != nil && !apierrors.IsForbidden(err) { // one of another node
 		return fmt.Errorf("get mirror pod: %w", err)
 	}
-	if !isMirror(pod) {
+	if err != nil || !isMirror(pod) {
 		return fmt.Errorf("create mirror pod: a pod of this name that is no mirror is in the way; rename the static pod or delete the other: %w", cause)
 	}
 	w.mu.Lock()
@@ -178,13 +178,18 @@ func (w *Writer) remind(it *item, j job) {
 // refresh reads the pod anew where the failure of a call says that the copy at
 // hand is not what the server has. It returns nil if that settles the failure.
 func (w *Writer) refresh(ctx context.Context, it *item, had *corev1.Pod, cause error) error {
-	if !apierrors.IsNotFound(cause) && !apierrors.IsConflict(cause) {
+	gone := apierrors.IsNotFound(cause) // which ends what the node may read, too
+	if !gone && !apierrors.IsConflict(cause) {
 		return cause
 	}
-	pod, err := w.get(ctx, it)
-	gone := apierrors.IsNotFound(err) || (err == nil && pod.UID != had.UID)
-	if err != nil && !gone {
-		return fmt.Errorf("%w; and to read it anew: %w", cause, err)
+	var pod *corev1.Pod
+	if !gone {
+		var err error
+		pod, err = w.get(ctx, it)
+		gone = apierrors.IsNotFound(err) || (err == nil && pod.UID != had.UID)
+		if err != nil && !gone {
+			return fmt.Errorf("%w; and to read it anew: %w", cause, err)
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -40,7 +40,11 @@ func statusChanges(from, to *corev1.PodStatus) (json.RawMessage, error) {
 	delete(next, "conditions")
 	changes := fields{}
 	for name, value := range next {
-		if !bytes.Equal(old[name], value) {
+		switch has := old[name]; {
+		case bytes.Equal(has, value):
+		case has == nil:
+			changes[name] = value // nothing to merge with
+		default:
 			changes[name] = replacing(name, value)
 		}
 	}

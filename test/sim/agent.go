@@ -196,10 +196,16 @@ func (a *agent) settle(f *flight) {
 func (a *agent) failed(f *flight) {
 	count := a.seen.Failed[f.Key].Count + 1
 	wait, reason := backoff(count), "RunContainerError"
-	if f.Kind == lifecycle.Pull {
+	switch f.Kind {
+	case lifecycle.Pull:
 		wait, reason = min(10*time.Second<<min(count-1, 5), 5*time.Minute), "ErrImagePull"
+	case lifecycle.StartContainer:
+		if !f.effective && a.l.chance(Objects, 0.5) {
+			reason = reasonConfig
+		}
 	}
 	a.seen.Failed[f.Key] = lifecycle.Failure{
+		Kind: f.Kind, Began: f.issued,
 		Reason: reason, Message: string(f.fate), At: a.l.now, RetryAt: a.l.now.Add(wait), Count: count,
 		Fatal: f.fate == fatality,
 	}

@@ -45,6 +45,7 @@ func (a *agent) checkPlan(in lifecycle.Input, plan lifecycle.Plan) {
 			must(now.Restarts >= m.Restarts, "restart counts never fall", "%s from %d to %d", name, m.Restarts, now.Restarts)
 		}
 	}
+	a.checkNewsHeard(plan)
 	a.checkDeadline(plan)
 	a.noteEnd(in, plan)
 	a.checkHurry(plan)

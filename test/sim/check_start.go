@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,7 +49,50 @@ func (a *agent) checkRetry(f *flight) {
 		return
 	}
 	a.l.must(!failure.Fatal, "no retry of what failed for good", "%s", describe(f.Action))
-	a.l.must(!a.l.now.Before(failure.RetryAt), "no early retry", "%s %s too early", describe(f.Action), failure.RetryAt.Sub(a.l.now))
+	due := a.due(failure)
+	a.l.must(!a.l.now.Before(due), "no early retry", "%s %s too early", describe(f.Action), due.Sub(a.l.now))
+}
+
+// reasonConfig is the stock reason of containers that lack an object.
+const reasonConfig = "CreateContainerConfigError"
+
+// due is when an action that failed may be tried again: when its back-off is
+// over, or a second after it failed where it may have lacked something and there
+// was news since it began.
+func (a *agent) due(failure lifecycle.Failure) time.Time {
+	due := failure.RetryAt
+	lacked := failure.Kind == lifecycle.Mount || failure.Reason == reasonConfig
+	if soon := failure.At.Add(time.Second); lacked && !a.seen.NewsAt.Before(failure.Began) && soon.Before(due) {
+		due = soon
+	}
+	return due
+}
+
+// checkNewsHeard holds that news does not have to wait for a back-off: a mount
+// that is due is tried.
+func (a *agent) checkNewsHeard(plan lifecycle.Plan) {
+	if a.mem.Phase != lifecycle.Preparing && a.mem.Phase != lifecycle.Running || plan.Mem.Ending != nil || !a.seen.Prepared {
+		return
+	}
+	for key, failure := range a.seen.Failed {
+		if _, busy := a.flights[key]; failure.Kind != lifecycle.Mount || failure.Fatal || busy || a.seen.Mounted[key.Object()] || !a.used(key.Object()) {
+			continue
+		}
+		planned := slices.ContainsFunc(plan.Do, func(f lifecycle.Action) bool { return f.Key == key })
+		a.l.must(planned || a.l.now.Before(a.due(failure)), "news is heard", "%s is due since %s", key, a.due(failure))
+	}
+}
+
+// used says whether a container of the pod mounts that volume.
+func (a *agent) used(volume string) bool {
+	for _, list := range [][]corev1.Container{a.want.Pod.Spec.InitContainers, a.want.Pod.Spec.Containers} {
+		for i := range list {
+			if slices.Contains(usedVolumes(a.want.Pod, &list[i]), volume) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (a *agent) checkRunSandbox(f *flight) {

@@ -34,13 +34,14 @@ const (
 	Changes   Fault = "changes"   // the spec changes
 	Stops     Fault = "stops"     // somebody wants the pod to end
 	Comebacks Fault = "comebacks" // the pod comes back under its UID or name
+	Objects   Fault = "objects"   // what the pod waits for comes, or seems to
 )
 
 // Faults lists all classes.
 func Faults() []Fault {
 	return []Fault{
 		Restarts, Zombies, Failures, Effects, Winners, Slowness, Exits, Stubborn, Sandboxes, Outages, Network,
-		Far, Stale, Hints, Vanish, Unknown, Probes, Hooks, Admission, Changes, Stops, Comebacks,
+		Far, Stale, Hints, Vanish, Unknown, Probes, Hooks, Admission, Changes, Stops, Comebacks, Objects,
 	}
 }
 

@@ -213,6 +213,8 @@ func (l *life) mischief() {
 		l.stopWish(inc)
 	case n < 63 && l.chance(Comebacks, 1):
 		l.comeBack()
+	case n < 76 && l.chance(Objects, 1):
+		l.news(inc)
 	}
 }
 
@@ -231,6 +233,20 @@ func (l *life) setNetwork(ready bool) {
 			l.after(time.Millisecond, a.step)
 		}
 	}
+}
+
+// news is that something outside the pod has changed that it may wait for.
+func (l *life) news(inc *incarnation) {
+	a := inc.agent
+	if a.dead || a.over {
+		return
+	}
+	l.trace("world: news for %s", inc.name)
+	a.seen.NewsAt = l.now
+	if a.seen.Admission.Verdict == lifecycle.VerdictLater {
+		a.seen.Admission.RetryAt = l.now
+	}
+	l.after(time.Millisecond, a.step)
 }
 
 func (l *life) near(inc *incarnation) {

@@ -113,6 +113,9 @@ type Observer struct {
 type ActionInfo struct {
 	UID  string
 	Kind lifecycle.Kind
+	// Container is the name of the container that the action is about; empty:
+	// it is about the pod.
+	Container string
 	// Took includes the wait for a place at the StartGate.
 	Took time.Duration
 	Err  error

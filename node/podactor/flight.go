@@ -86,7 +86,7 @@ func (r *run) landed(out outcome) {
 	f := r.flights[out.key]
 	f.out = &out
 	if observe := r.parts.Observer.ActionDone; observe != nil {
-		observe(ActionInfo{UID: r.want.UID, Kind: f.action.Kind, Took: out.at.Sub(f.started), Err: out.err})
+		observe(ActionInfo{UID: r.want.UID, Kind: f.action.Kind, Container: f.action.Container, Took: out.at.Sub(f.started), Err: out.err})
 	}
 	if !changesRuntime(f.action.Kind) {
 		r.settle(f)

@@ -38,10 +38,10 @@ func New(cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("cri client: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	c := &Client{cfg: cfg, log: cfg.Log, conn: newConn(cfg.Endpoint, cfg.APIVersion, probeRuntime)}
+	c := &Client{cfg: cfg, log: cfg.Log, conn: newConn(cfg.Endpoint, cfg, probeRuntime)}
 	c.imgConn = c.conn
 	if cfg.ImageEndpoint != cfg.Endpoint {
-		c.imgConn = newConn(cfg.ImageEndpoint, cfg.APIVersion, probeImages)
+		c.imgConn = newConn(cfg.ImageEndpoint, cfg, probeImages)
 	}
 	c.runtime = runtimeapi.NewRuntimeServiceClient(c.conn)
 	c.images = runtimeapi.NewImageServiceClient(c.imgConn)

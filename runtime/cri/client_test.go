@@ -243,3 +243,19 @@ func TestBoundsOfCalls(t *testing.T) {
 		}
 	}
 }
+
+func TestObserverIsToldOfEachCall(t *testing.T) {
+	f := newFake()
+	var calls []Call
+	c := start(t, f, func(cfg *Config) {
+		cfg.Observer.Called = func(call Call) { calls = append(calls, call) }
+	})
+	f.answer("RemovePodSandbox", status.Error(codes.Internal, "busy"))
+	if err := c.RemoveSandbox(t.Context(), "s1"); err == nil {
+		t.Fatal("the runtime's error is lost")
+	}
+	last := calls[len(calls)-1]
+	if last.Method != "RemovePodSandbox" || last.Err == nil || last.Took <= 0 {
+		t.Errorf("told: %+v", last)
+	}
+}

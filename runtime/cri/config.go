@@ -27,6 +27,23 @@ type Config struct {
 	APIVersion string
 	// Log takes what no caller can act on. Nil: nothing is logged.
 	Log *slog.Logger
+	// Observer's functions may be nil.
+	Observer Observer
+}
+
+// Observer is told about calls, for metrics. Its functions must not block and
+// are called concurrently.
+type Observer struct {
+	// Called is called after each call, or when a stream was opened.
+	Called func(Call)
+}
+
+// Call is one call of the runtime that ended.
+type Call struct {
+	Method  string // as in the API: "RunPodSandbox"
+	Handler string // the runtime handler of RunPodSandbox
+	Took    time.Duration
+	Err     error
 }
 
 // Validate says what is wrong with the configuration, by field.

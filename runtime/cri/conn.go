@@ -37,6 +37,7 @@ type conn struct {
 	endpoint string
 	pinned   string // API version; empty: probe
 	probe    probeFunc
+	observer Observer
 	probing  chan struct{} // held by the one call that probes
 
 	mu     sync.Mutex
@@ -57,12 +58,25 @@ type facts struct {
 // probeFunc asks the cheapest call of a service over an API version.
 type probeFunc func(ctx context.Context, cc grpc.ClientConnInterface) (Version, error)
 
-func newConn(endpoint, pinned string, probe probeFunc) *conn {
-	return &conn{endpoint: endpoint, pinned: pinned, probe: probe, probing: make(chan struct{}, 1)}
+func newConn(endpoint string, cfg Config, probe probeFunc) *conn {
+	return &conn{endpoint: endpoint, pinned: cfg.APIVersion, observer: cfg.Observer, probe: probe, probing: make(chan struct{}, 1)}
+}
+
+// observe tells how a call that began at start ended.
+func (c *conn) observe(method string, args any, start time.Time, err error) {
+	if c.observer.Called == nil {
+		return
+	}
+	call := Call{Method: method[strings.LastIndexByte(method, '/')+1:], Took: time.Since(start), Err: err}
+	if sandbox, ok := args.(*runtimeapi.RunPodSandboxRequest); ok {
+		call.Handler = sandbox.RuntimeHandler
+	}
+	c.observer.Called(call)
 }
 
 // Invoke implements grpc.ClientConnInterface.
-func (c *conn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+func (c *conn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) (err error) {
+	defer func(start time.Time, asked any) { c.observe(method, asked, start, err) }(time.Now(), args)
 	cc, api, err := c.ready(ctx)
 	if err != nil {
 		return err
@@ -77,7 +91,8 @@ func (c *conn) Invoke(ctx context.Context, method string, args, reply any, opts 
 }
 
 // NewStream implements grpc.ClientConnInterface.
-func (c *conn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (c *conn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (stream grpc.ClientStream, err error) {
+	defer func(start time.Time) { c.observe(method, nil, start, err) }(time.Now())
 	cc, api, err := c.ready(ctx)
 	if err != nil {
 		return nil, err

@@ -147,6 +147,9 @@ func newNode(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, log *slog.Logger
 		return result{}, err
 	}
 	np.Admitters = admitters
+	if np.UserNamespaces, err = wire.Users(cfg); err != nil {
+		return result{}, err
+	}
 	if err := p.Member.Join(&np); err != nil {
 		return result{}, err
 	}
@@ -164,7 +167,11 @@ func newNode(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, log *slog.Logger
 	if err != nil {
 		return result{}, err
 	}
-	for _, part := range p.Member.Runs(p.Contents) {
+	host, err := wire.HostParts(cfg)
+	if err != nil {
+		return result{}, err
+	}
+	for _, part := range append(host, p.Member.Runs(p.Contents)...) {
 		r.Run(lc, part.Name, part.Run)
 	}
 	r.RunAtLeast(lc, "node", drainBudget(cfg.Node), n.Run)

@@ -77,6 +77,11 @@ func (a *Agent) makeNode() error {
 		return err
 	}
 	a.parts.Admitters = admitters
+	if a.parts.UserNamespaces == nil {
+		if a.parts.UserNamespaces, err = Users(a.cfg); err != nil {
+			return err
+		}
+	}
 	if err := a.member.Join(&a.parts.Parts); err != nil {
 		return err
 	}
@@ -88,7 +93,11 @@ func (a *Agent) makeNode() error {
 	}
 	attach(a.node)
 	a.member.Attach(a.node)
-	for _, part := range a.member.Runs(&a.contents) {
+	host, err := HostParts(a.cfg)
+	if err != nil {
+		return err
+	}
+	for _, part := range append(host, a.member.Runs(&a.contents)...) {
 		a.runs = append(a.runs, run{part.Name, part.Run})
 	}
 	return nil

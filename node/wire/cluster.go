@@ -28,6 +28,9 @@ type Cluster struct {
 	Status   status.Config
 	Pods     apipods.Config
 	Objects  objects.Config
+	// NoTrustBundles leaves ClusterTrustBundles out of projected volumes (gate
+	// ClusterTrustBundleProjection is off).
+	NoTrustBundles bool
 
 	// registrar hears of the runtime's health once there is one.
 	registrar *atomic.Pointer[register.Registrar]

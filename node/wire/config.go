@@ -10,6 +10,7 @@ import (
 	"nodekit.dev/node/admission"
 	"nodekit.dev/node/podspec"
 	"nodekit.dev/resources/cgroups"
+	"nodekit.dev/resources/userns"
 	"nodekit.dev/runtime"
 	"nodekit.dev/runtime/cri"
 	"nodekit.dev/runtime/images"
@@ -40,6 +41,8 @@ type Config struct {
 	Spec    podspec.Config
 	Cgroups cgroups.Config
 	Volume  volume.Config
+	// Users are the node's user IDs that pods get ranges of (hostUsers: false).
+	Users userns.Config
 	// Admission says how pods are let in by ports, labels and taints.
 	Admission admission.Config
 	// Cluster makes the agent a member of a cluster; nil: it stands alone.
@@ -64,6 +67,9 @@ type Host struct {
 	// PodCgroups makes the cgroup of each pod with its limits. Off: the runtime
 	// makes it, without limits.
 	PodCgroups bool
+	// IPTables keeps the chains on the host that other programs look for, see
+	// package iptables.
+	IPTables bool
 	// ResolvConf is read for pods that get the node's DNS. Empty: the runtime
 	// decides.
 	ResolvConf string
@@ -97,6 +103,8 @@ func (c Config) Complete() (Config, error) {
 	c.Node.Rules.HostIPs = c.NodeIPs
 	c.Spec.NodeName, c.Spec.NodeIPs, c.Spec.PodLogsDir = c.NodeName, c.NodeIPs, c.PodLogsDir
 	c.Spec.ManageHosts = c.Host.Hosts
+	c.Users.PodsDir = filepath.Join(c.RootDir, "pods")
+	c.Admission.NodeName = c.NodeName
 	c.Cgroups.Names, c.Cgroups.CPUQuota = c.Spec.Cgroups, c.Spec.CPUQuota
 	if c.Cluster != nil {
 		c = c.inCluster()

@@ -39,8 +39,9 @@ type Member struct {
 	Status   *status.Writer
 	Pods     *apipods.Source
 
-	log  *slog.Logger
-	node atomic.Pointer[node.Node]
+	log          *slog.Logger
+	trustBundles bool
+	node         atomic.Pointer[node.Node]
 }
 
 // MemberParts are what a Member reads of the rest of the agent. All but Runtime
@@ -65,7 +66,7 @@ func NewMember(cfg Config, parts MemberParts) (*Member, error) {
 	if c == nil {
 		return nil, nil
 	}
-	m := &Member{log: cfg.Log.With("part", "cluster")}
+	m := &Member{log: cfg.Log.With("part", "cluster"), trustBundles: !c.NoTrustBundles}
 	if err := m.connect(cfg, c); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
@@ -208,10 +209,14 @@ func (m *Member) Sources() plugins.Sources {
 	if m == nil {
 		return plugins.Sources{}
 	}
-	return plugins.Sources{
-		ConfigMaps: m.Objects, Secrets: m.Objects, TrustBundles: m.Objects, Tokens: tokens{m.Tokens},
+	out := plugins.Sources{
+		ConfigMaps: m.Objects, Secrets: m.Objects, Tokens: tokens{m.Tokens},
 		Allocatable: func() corev1.ResourceList { return m.Register.Node().Status.Allocatable },
 	}
+	if m.trustBundles {
+		out.TrustBundles = m.Objects
+	}
+	return out
 }
 
 // tokens are issued by the API server.

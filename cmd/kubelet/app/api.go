@@ -54,14 +54,7 @@ func newAPI(s settings, cfg wire.Config, agent *nodefx.Agent, ends *kubeletapi.E
 		return nil, nil
 	}
 	a := &api{}
-	apiConfig := server.APIConfig{
-		Address:   net.JoinHostPort(kc.Address, strconv.Itoa(int(kc.Port))),
-		NodeName:  cfg.NodeName,
-		Anonymous: *kc.Authentication.Anonymous.Enabled,
-	}
-	if kc.ReadOnlyPort > 0 {
-		apiConfig.ReadOnlyAddress = net.JoinHostPort(kc.Address, strconv.Itoa(int(kc.ReadOnlyPort)))
-	}
+	apiConfig := apiConfig(kc, cfg.NodeName)
 	parts, err := a.users(kc, s.features, member, log)
 	if err != nil {
 		return nil, err
@@ -75,6 +68,34 @@ func newAPI(s settings, cfg wire.Config, agent *nodefx.Agent, ends *kubeletapi.E
 	parts.Log = log.With("part", "api")
 	a.server, err = server.NewAPI(apiConfig, parts)
 	return a, err
+}
+
+// apiConfig is where the API listens.
+func apiConfig(kc *config.KubeletConfiguration, nodeName string) server.APIConfig {
+	out := server.APIConfig{
+		Address:  net.JoinHostPort(kc.Address, strconv.Itoa(int(kc.Port))),
+		NodeName: nodeName, Anonymous: *kc.Authentication.Anonymous.Enabled,
+	}
+	if kc.ReadOnlyPort > 0 {
+		out.ReadOnlyAddress = net.JoinHostPort(kc.Address, strconv.Itoa(int(kc.ReadOnlyPort)))
+	}
+	return out
+}
+
+// routesConfig is what the API serves.
+func routesConfig(kc *config.KubeletConfiguration, features config.Features, cfg wire.Config) kubeletapi.Config {
+	out := kubeletapi.Default()
+	out.PodLogsDir, out.CheckpointDir = cfg.PodLogsDir, checkpointDir(cfg.RootDir)
+	out.Debugging = *kc.EnableDebuggingHandlers
+	out.SystemLogHandler = *kc.EnableSystemLogHandler
+	out.SystemLogQuery = kc.EnableSystemLogQuery != nil && *kc.EnableSystemLogQuery
+	out.Profiling, out.DebugFlags = *kc.EnableProfilingHandler, *kc.EnableDebugFlagsHandler
+	out.StreamIdleTimeout = kc.StreamingConnectionIdleTimeout.Duration
+	out.TranslateWebSockets = features.Enabled("ExtendWebSocketsToKubelet")
+	out.Checkpoints = features.Enabled("ContainerCheckpoint")
+	out.SplitLogStreams = features.Enabled("PodLogsQuerySplitStreams")
+	out.AllocatedPods = features.Enabled("KubeletAllocatedPodsEndpoint")
+	return out
 }
 
 // users are who may come, and what they may do.
@@ -91,9 +112,7 @@ func (a *api) users(kc *config.KubeletConfiguration, features config.Features, m
 		parts.Authenticators = append(parts.Authenticators, node.Ordered[server.Authenticator]{Name: "x509", Value: authn.X509(a.cas)})
 	}
 	if *kc.Authentication.Webhook.Enabled {
-		tokens := authn.DefaultTokens()
-		tokens.CacheTTL = kc.Authentication.Webhook.CacheTTL.Duration
-		reviewed, err := authn.NewTokens(tokens, authn.Reviews(asks.Authentication()))
+		reviewed, err := authn.NewTokens(tokenConfig(kc), authn.Reviews(asks.Authentication()))
 		if err != nil {
 			return parts, err
 		}
@@ -103,14 +122,24 @@ func (a *api) users(kc *config.KubeletConfiguration, features config.Features, m
 	return parts, err
 }
 
+func tokenConfig(kc *config.KubeletConfiguration) authn.TokenConfig {
+	out := authn.DefaultTokens()
+	out.CacheTTL = kc.Authentication.Webhook.CacheTTL.Duration
+	return out
+}
+
+func webhookConfig(kc *config.KubeletConfiguration) authz.WebhookConfig {
+	out := authz.DefaultWebhook()
+	out.AuthorizedTTL = kc.Authorization.Webhook.CacheAuthorizedTTL.Duration
+	out.UnauthorizedTTL = kc.Authorization.Webhook.CacheUnauthorizedTTL.Duration
+	return out
+}
+
 func authorizers(kc *config.KubeletConfiguration, asks apiserver.Lane) ([]node.Ordered[server.Authorizer], error) {
 	if kc.Authorization.Mode == "AlwaysAllow" {
 		return []node.Ordered[server.Authorizer]{{Name: "always-allow", Value: authz.AlwaysAllow()}}, nil
 	}
-	webhook := authz.DefaultWebhook()
-	webhook.AuthorizedTTL = kc.Authorization.Webhook.CacheAuthorizedTTL.Duration
-	webhook.UnauthorizedTTL = kc.Authorization.Webhook.CacheUnauthorizedTTL.Duration
-	asked, err := authz.NewWebhook(webhook, authz.Reviews(asks.Authorization()))
+	asked, err := authz.NewWebhook(webhookConfig(kc), authz.Reviews(asks.Authorization()))
 	return []node.Ordered[server.Authorizer]{{Name: "webhook", Value: asked}}, err
 }
 
@@ -138,23 +167,11 @@ func (a *api) tls(kc *config.KubeletConfiguration, member *wire.Member, log *slo
 
 // apiRoutes are the stock ones, with the vendor's among them.
 func apiRoutes(s settings, cfg wire.Config, agent *nodefx.Agent, ends *kubeletapi.Ends, log *slog.Logger) ([]node.Ordered[server.Route], error) {
-	kc, features := &s.loaded.Kubelet, s.features
-	routes := kubeletapi.Default()
-	routes.PodLogsDir, routes.CheckpointDir = cfg.PodLogsDir, checkpointDir(cfg.RootDir)
-	routes.Debugging = *kc.EnableDebuggingHandlers
-	routes.SystemLogHandler = *kc.EnableSystemLogHandler
-	routes.SystemLogQuery = kc.EnableSystemLogQuery != nil && *kc.EnableSystemLogQuery && features.Enabled("NodeLogQuery")
-	routes.Profiling, routes.DebugFlags = *kc.EnableProfilingHandler, *kc.EnableDebugFlagsHandler
-	routes.StreamIdleTimeout = kc.StreamingConnectionIdleTimeout.Duration
-	routes.TranslateWebSockets = features.Enabled("ExtendWebSocketsToKubelet")
-	routes.Checkpoints = features.Enabled("ContainerCheckpoint")
-	routes.SplitLogStreams = features.Enabled("PodLogsQuerySplitStreams")
-	routes.AllocatedPods = features.Enabled("KubeletAllocatedPodsEndpoint")
 	client := agent.CRI()
 	if client == nil {
 		return nil, fmt.Errorf("the API needs the CRI client, and a vendor's Engine took its place: set enableServer to false")
 	}
-	stock, err := kubeletapi.Routes(routes, kubeletapi.Parts{
+	stock, err := kubeletapi.Routes(routesConfig(&s.loaded.Kubelet, s.features, cfg), kubeletapi.Parts{
 		Pods: agent.Node(), Runtime: client, Logs: wire.ContainerLogs(log), Ends: ends,
 		Commands: wire.Commander(client), Checkpointer: client,
 		Configz: func() any { return configz(s) }, Flags: func() map[string]string { return flagz(s) },

@@ -32,6 +32,7 @@ func cluster(s settings, nodeIPs []string) (*wire.Cluster, error) {
 	if err := connection(c, kc); err != nil {
 		return nil, err
 	}
+	c.NoTrustBundles = !s.features.Enabled("ClusterTrustBundleProjection")
 	return c, registration(&c.Register, s, nodeIPs)
 }
 

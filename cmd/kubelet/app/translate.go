@@ -41,6 +41,7 @@ func translate(ctx context.Context, s settings, log *slog.Logger) (wire.Config, 
 	cfg.PodLogsDir = filepath.Clean(kc.PodLogsDir)
 	cfg.Host = wire.Host{
 		LogLinksDir: logLinksDir(cfg.PodLogsDir), Hosts: true, PodCgroups: *kc.CgroupsPerQOS, ResolvConf: *kc.ResolverConfig,
+		IPTables: *kc.MakeIPTablesUtilChains,
 	}
 	runtimeConfig(&cfg, kc, features)
 	ruleConfig(&cfg, kc, features)

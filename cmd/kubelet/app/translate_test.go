@@ -1,6 +1,8 @@
 package app
 
 import (
+	"cmp"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,6 +13,11 @@ import (
 	"time"
 
 	"nodekit.dev/cmd/kubelet/config"
+	"nodekit.dev/credentials/nodecert"
+	"nodekit.dev/node/server"
+	"nodekit.dev/node/server/authn"
+	"nodekit.dev/node/server/authz"
+	"nodekit.dev/node/server/kubeletapi"
 	"nodekit.dev/node/wire"
 )
 
@@ -22,7 +29,7 @@ func settingsOf(t *testing.T, text string) settings {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.ParseFlags([]string{"--config=" + b.config(t, text), "--root-dir=/r", "--hostname-override=n", "--node-ip=192.0.2.1"}); err != nil {
+	if err := cmd.ParseFlags([]string{"--config=" + b.config(t, text), "--root-dir=/r", "--hostname-override=n", "--node-ip=192.0.2.1", "--kubeconfig=/k"}); err != nil {
 		t.Fatal(err)
 	}
 	s, err := load(o, f, cmd.Flags())
@@ -49,11 +56,13 @@ var elsewhere = []string{
 	"podLogsDir",                        // TestTranslate
 	"failCgroupV1",                      // TestCgroupV1
 	"healthzPort", "healthzBindAddress", // TestRunningAgent, TestHealthzAddress
-	"featureGates",                                                  // TestTranslate
+	"featureGates",                                                                     // TestTranslate
 	"logging.format", "logging.verbosity", "logging.flushFrequency", "logging.vmodule", // TestFailures, TestTextLog, TestLogIsFlushedByTime, TestVModule
-	"oomScoreAdj",               // checkHost, as root only
-	"maxOpenFiles",              // TestLimitFiles
-	"enableContentionProfiling", // TestContentionProfiling
+	"oomScoreAdj",                                                                                              // checkHost, as root only
+	"maxOpenFiles",                                                                                             // TestLimitFiles
+	"enableContentionProfiling",                                                                                // TestContentionProfiling
+	"enableServer", "authentication.x509.clientCAFile", "authentication.webhook.enabled", "authorization.mode", // the cluster tests
+	"tlsCipherSuites", "tlsCurvePreferences", "tlsMinVersion", // TestTLS
 }
 
 // Every field that is said to be acted on changes what the parts are made from.
@@ -66,7 +75,20 @@ func TestEveryFieldActs(t *testing.T) {
 		"clusterDNS": "[192.0.2.53]", "clusterDomain": "a.example", "resolvConf": "/other", "seccompDefault": "true", "allowedUnsafeSysctls": "[net.core.somaxconn]",
 		"crashLoopBackOff.maxContainerRestartPeriod": "",
 	}
-	before := fingerprint(translated(t, ""))
+	for field, value := range map[string]string{
+		"address": "192.0.2.9", "port": "1", "readOnlyPort": "1", "authentication.anonymous.enabled": "true",
+		"authentication.webhook.cacheTTL": "9s", "authorization.webhook.cacheAuthorizedTTL": "9s", "authorization.webhook.cacheUnauthorizedTTL": "9s",
+		"enableDebuggingHandlers": "false", "enableSystemLogHandler": "false", "enableSystemLogQuery": "true",
+		"enableProfilingHandler": "false", "enableDebugFlagsHandler": "false", "streamingConnectionIdleTimeout": "9s",
+		"tlsCertFile": "/c\ntlsPrivateKeyFile: /p", "tlsPrivateKeyFile": "/p\ntlsCertFile: /c", "rotateCertificates": "true", "serverTLSBootstrap": "true",
+		"registerNode": "false", "registerWithTaints": "[{key: a, effect: NoSchedule}]", "providerID": "p", "maxPods": "3", "podsPerCore": "3",
+		"nodeStatusUpdateFrequency": "9s", "nodeStatusReportFrequency": "9s", "nodeStatusMaxImages": "9", "nodeLeaseDurationSeconds": "9",
+		"contentType": "application/json", "kubeAPIQPS": "9", "kubeAPIBurst": "9", "eventRecordQPS": "9", "eventBurst": "9",
+		"makeIPTablesUtilChains": "false", "enableControllerAttachDetach": "false",
+	} {
+		values[field] = value
+	}
+	before := fingerprint(all(t, ""))
 	for _, field := range config.ActedOn() {
 		value, ok := values[field]
 		if ok == slices.Contains(elsewhere, field) {
@@ -80,20 +102,42 @@ func TestEveryFieldActs(t *testing.T) {
 		if field == "cgroupsPerQOS" { // the bed has it off
 			continue
 		}
-		if parent, child, nested := strings.Cut(field, "."); nested {
-			text = parent + ": {" + child + ": 9s}\n"
+		if path := strings.Split(field, "."); len(path) > 1 {
+			value = cmp.Or(value, "9s")
+			text = strings.Join(path, ": {") + ": " + value + strings.Repeat("}", len(path)-1) + "\n"
 		}
-		if fingerprint(translated(t, text)) == before {
+		if fingerprint(all(t, text)) == before {
 			t.Errorf("%q changes nothing", text)
 		}
 	}
 }
 
+// all is everything that is made of the configuration.
+func all(t *testing.T, text string) any {
+	t.Helper()
+	s := settingsOf(t, text)
+	cfg, err := translate(t.Context(), s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	kc := &s.loaded.Kubelet
+	return struct {
+		Agent   wire.Config
+		API     server.APIConfig
+		Routes  kubeletapi.Config
+		Tokens  authn.TokenConfig
+		Webhook authz.WebhookConfig
+	}{cfg, apiConfig(kc, "n"), routesConfig(kc, s.features, cfg), tokenConfig(kc), webhookConfig(kc)}
+}
+
 // fingerprint is all values in a configuration; of functions, that they are set.
-func fingerprint(cfg wire.Config) string {
+func fingerprint(cfg any) string {
 	var out strings.Builder
 	var walk func(v reflect.Value)
 	walk = func(v reflect.Value) {
+		if v.Type() == reflect.TypeFor[*wire.Cluster]() && !v.IsNil() {
+			v = v.Elem()
+		}
 		switch v.Kind() {
 		case reflect.Struct:
 			for i := range v.NumField() {
@@ -170,6 +214,26 @@ func TestSources(t *testing.T) {
 	} {
 		if got := len(sources(wire.Config{}, &settingsOf(t, text).loaded.Kubelet, eventLog{})); got != want {
 			t.Errorf("%q: %d sources, want %d", text, got, want)
+		}
+	}
+}
+
+// TestTLS: what the API speaks.
+func TestTLS(t *testing.T) {
+	member := &wire.Member{Certs: &nodecert.Manager{}}
+	for _, tc := range []struct {
+		text   string
+		min    uint16
+		suites int
+		curves int
+	}{
+		{"", 0, 0, 0},
+		{"tlsMinVersion: VersionTLS13\n", tls.VersionTLS13, 0, 0},
+		{"tlsCipherSuites: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]\ntlsCurvePreferences: [29]\n", 0, 1, 1},
+	} {
+		got, err := (&api{}).tls(&settingsOf(t, tc.text).loaded.Kubelet, member, slog.New(slog.DiscardHandler))
+		if err != nil || got.MinVersion != tc.min && got.MinVersion != tls.VersionTLS12 || len(got.CipherSuites) != tc.suites || len(got.CurvePreferences) != tc.curves {
+			t.Errorf("%q: %+v, %v", tc.text, got, err)
 		}
 	}
 }

@@ -1,0 +1,159 @@
+package app
+
+import (
+	"crypto/x509"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"nodekit.dev/cmd/kubelet/config"
+	"nodekit.dev/credentials/nodecert"
+	"nodekit.dev/metrics"
+	"nodekit.dev/metrics/apimetrics"
+	"nodekit.dev/metrics/nodemetrics"
+	"nodekit.dev/metrics/runtimemetrics"
+	"nodekit.dev/metrics/volumemetrics"
+	"nodekit.dev/node"
+	"nodekit.dev/node/apiserver"
+	"nodekit.dev/node/register"
+	"nodekit.dev/node/server"
+	"nodekit.dev/node/status"
+	"nodekit.dev/node/wire"
+)
+
+// meters are the metrics of one kubelet: made before its parts, which they
+// observe, and shown by its API.
+type meters struct {
+	all, probes *metrics.Registry
+
+	pods    *nodemetrics.Metrics
+	runtime *runtimemetrics.Metrics
+	volumes *volumemetrics.Metrics
+	client  *apimetrics.Client
+	server  *apimetrics.Server
+	certs   *apimetrics.Certificates
+	startup *apimetrics.Startup
+
+	// ends are when the certificates in use end, in Unix seconds; 0: none.
+	clientEnds, serverEnds atomic.Int64
+}
+
+// newMeters makes the metrics. pods lists the node's pods; it is called when
+// the metrics are shown.
+func newMeters(s settings, nodeName string, pods func() []node.PodView) (*meters, error) {
+	m := &meters{
+		all: metrics.New(), probes: metrics.New(),
+		pods:    nodemetrics.New(nodemetrics.Config{NodeName: nodeName, Pods: pods, CgroupVersion: cgroupVersion()}),
+		runtime: runtimemetrics.New(), volumes: volumemetrics.New(),
+		client: apimetrics.NewClient(), server: apimetrics.NewServer(),
+		startup: apimetrics.NewStartup(bootTime(time.Now()), time.Now()),
+	}
+	m.certs = apimetrics.NewCertificates(ending(&m.clientEnds), ending(&m.serverEnds))
+	gates, err := knownGates(s.options)
+	if err != nil {
+		return nil, err
+	}
+	return m, errors.Join(
+		m.all.AddProcess(), m.all.AddBuildInfo(s.version), m.all.AddFeatures(featuresOf(gates, s.features)),
+		m.all.Add(m.pods.Collectors()...), m.all.Add(m.runtime.Collectors()...), m.all.Add(m.volumes.Collectors()...),
+		m.all.Add(m.client.Collectors()...), m.all.Add(m.server.Collectors()...),
+		m.all.Add(m.certs.Collectors()...), m.all.Add(m.startup.Collectors()...),
+	)
+}
+
+func cgroupVersion() int {
+	if onCgroupV1("/sys/fs/cgroup") {
+		return 1
+	}
+	return 2
+}
+
+// bootTime is when the machine started.
+func bootTime(now time.Time) time.Time {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return time.Time{}
+	}
+	return now.Add(-time.Duration(info.Uptime) * time.Second)
+}
+
+func ending(seconds *atomic.Int64) apimetrics.Expiry {
+	return func() time.Time {
+		if at := seconds.Load(); at != 0 {
+			return time.Unix(at, 0)
+		}
+		return time.Time{}
+	}
+}
+
+func featuresOf(gates config.Gates, features config.Features) []metrics.Feature {
+	var out []metrics.Feature
+	for _, g := range gates.List() {
+		stage := string(g.Stage)
+		if g.Stage == config.GA {
+			stage = ""
+		}
+		out = append(out, metrics.Feature{Name: g.Name, Stage: stage, Enabled: features.Enabled(g.Name)})
+	}
+	return out
+}
+
+// observe puts the metrics' Observers into the configuration of each part.
+func (m *meters) observe(cfg *wire.Config) {
+	cfg.Node.Observer = m.pods.Observer()
+	cfg.CRI.Observer = m.runtime.Calls()
+	cfg.Images.Observer = m.runtime.Pulls()
+	cfg.Observe.Trace = m.runtime.Relists()
+	cfg.Volume.Observer = m.volumes.Observer()
+	if cfg.Cluster == nil {
+		return
+	}
+	cfg.Cluster.API.Observer = apiserver.Observer{
+		Request:   func(r apiserver.Request) { m.client.Request(r.Method, r.Host, r.Code, r.Took) },
+		Throttled: func(lane apiserver.LaneID, waited time.Duration) { m.client.Throttled(lane.String(), waited) },
+	}
+	cfg.Cluster.Certs.Observer = nodecert.Observer{
+		Rotated: func(kind nodecert.Kind, leaf *x509.Certificate, lived time.Duration) {
+			m.certs.Rotated(kind == nodecert.KindServer, lived)
+			m.ends(kind).Store(leaf.NotAfter.Unix())
+		},
+		RenewFailed: func(kind nodecert.Kind, _ error) { m.certs.RenewFailed(kind == nodecert.KindServer) },
+	}
+}
+
+func (m *meters) ends(kind nodecert.Kind) *atomic.Int64 {
+	if kind == nodecert.KindServer {
+		return &m.serverEnds
+	}
+	return &m.clientEnds
+}
+
+// registration observes how the node joins the cluster.
+func (m *meters) registration() register.Observer {
+	return register.Observer{Registering: m.startup.Registering, Registered: m.startup.Registered, Ready: m.startup.Ready}
+}
+
+// statuses observes the writer of pods' statuses.
+func (m *meters) statuses() status.Observer { return status.Observer{Written: m.startup.StatusWritten} }
+
+// requests observes the agent's own API.
+func (m *meters) requests() server.Observer {
+	call := func(r server.Request) apimetrics.Call {
+		return apimetrics.Call{Method: r.Method, Path: r.Path, Port: string(r.Port), LongRunning: r.LongRunning}
+	}
+	return server.Observer{
+		Begun: func(r server.Request) { m.server.Begun(call(r)) },
+		Ended: func(r server.Request, took time.Duration) { m.server.Ended(call(r), took) },
+	}
+}
+
+// routes show the metrics.
+func (m *meters) routes(log *slog.Logger) []node.Ordered[server.Route] {
+	route := func(name, path string, from *metrics.Registry) node.Ordered[server.Route] {
+		return node.Ordered[server.Route]{Name: name, Value: server.Route{Pattern: "GET " + path, Handler: from.Handler(log), ReadOnly: true}}
+	}
+	return []node.Ordered[server.Route]{route("metrics", "/metrics", m.all), route("metrics-probes", "/metrics/probes", m.probes)}
+}

@@ -1,0 +1,59 @@
+package app
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"nodekit.dev/node"
+	"nodekit.dev/node/server"
+	"nodekit.dev/node/wire"
+	"nodekit.dev/runtime/cri"
+)
+
+// Every Observer of a cluster's agent is filled, and what they are told shows.
+func TestMeters(t *testing.T) {
+	s := settingsOf(t, "")
+	m, err := newMeters(s, "edge-7", func() []node.PodView { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := wire.Default()
+	cfg.Cluster = wire.DefaultCluster()
+	m.observe(&cfg)
+	cfg.CRI.Observer.Called(cri.Call{Method: "PullImage", Took: time.Second, Err: errors.New("away")})
+	cfg.Cluster.Certs.Observer.RenewFailed("client", errors.New("away"))
+	m.requests().Begun(server.Request{Method: "GET", Path: "pods", Port: server.ReadWrite})
+	m.statuses().Written(time.Second)
+	m.registration().Registering()
+	routes := m.routes(slog.New(slog.DiscardHandler))
+	text := get(t, routes[0].Value.Handler)
+	for _, want := range []string{
+		`kubelet_node_name{node="edge-7"} 1`, "kubelet_running_pods 0", `kubelet_runtime_operations_errors_total{operation_type="pull_image"} 1`,
+		"kubelet_certificate_manager_client_expiration_renew_errors 1", "kubelet_certificate_manager_client_ttl_seconds +Inf",
+		`kubelet_http_requests_total{long_running="false",method="GET",path="pods",server_type="readwrite"} 1`,
+		"kubelet_pod_status_sync_duration_seconds_count 1", `kubernetes_feature_enabled{name="EventedPLEG",stage="ALPHA"} 0`,
+		`kubernetes_feature_enabled{name="PLEGOnDemandRelist",stage=""} 1`, "go_goroutines ", "process_resident_memory_bytes ",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	if text := get(t, routes[1].Value.Handler); text != "" {
+		t.Errorf("/metrics/probes shows %q before there are probes", text)
+	}
+}
+
+func get(t *testing.T, h http.Handler) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	if w.Code != http.StatusOK {
+		t.Fatalf("status %d: %s", w.Code, w.Body)
+	}
+	return w.Body.String()
+}

@@ -49,7 +49,13 @@ func (p phases) await(t *testing.T, uid string, phase corev1.PodPhase) node.Stat
 
 func sourceOf(t *testing.T, pods ...*corev1.Pod) *source.Channel {
 	t.Helper()
-	s, err := source.NewChannel("go", source.Config{NodeName: "node-1"})
+	return sourceFor(t, "node-1", pods...)
+}
+
+// sourceFor has pods for the node of that name, which refuses others.
+func sourceFor(t *testing.T, nodeName string, pods ...*corev1.Pod) *source.Channel {
+	t.Helper()
+	s, err := source.NewChannel("go", source.Config{NodeName: nodeName})
 	must(t, err)
 	must(t, s.Set(pods))
 	return s
@@ -130,7 +136,7 @@ func TestTwoAgents(t *testing.T) {
 		cfg.Log = slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		cfg.Spec.SeccompDefault = i == 0 // what SeccompDefault, a feature gate once, turns into
 		// One UID on both: nothing is shared, not even by accident.
-		s.agent = run(t, cfg, wire.WithSource(sourceOf(t, podNamed("1", "pod-of-"+s.sites))))
+		s.agent = run(t, cfg, wire.WithSource(sourceFor(t, s.sites, podNamed("1", "pod-of-"+s.sites))))
 	}
 	for i := range sides {
 		sides[i].agent.phases.await(t, "1", corev1.PodRunning)

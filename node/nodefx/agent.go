@@ -28,6 +28,7 @@ type Agent struct {
 	graph  fx.DotGraph
 	groups GroupNames
 	routes routes
+	users  Users
 	member *wire.Member
 	facts  runtimefx.NodeFacts
 
@@ -93,7 +94,7 @@ func (s *settings) graph(a *Agent) (fx.Option, error) {
 		fx.Options(s.extra...),
 		fx.Options(s.groups...),
 		fx.Options(decorators...),
-		fx.Populate(&a.node, &a.graph, &a.groups, &a.routes, &a.member, &a.facts),
+		fx.Populate(&a.node, &a.graph, &a.groups, &a.routes, &a.users, &a.member, &a.facts),
 	), nil
 }
 

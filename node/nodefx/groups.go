@@ -85,6 +85,21 @@ func AddHTTPRoute(pattern string, handler any) Option {
 	return add[http.Handler]("AddHTTPRoute", "routes", pattern, handler, nil)
 }
 
+// AddAuthenticator adds a way to know who calls the agent's API: a
+// server.Authenticator, or a constructor that returns one. One with the name of a
+// stock one ("x509", "token-review") takes its place.
+func AddAuthenticator(name string, authenticator any, after ...string) Option {
+	return add[server.Authenticator]("AddAuthenticator", "authenticators", name, authenticator, after)
+}
+
+// AddAuthorizer adds a say in what callers of the agent's API may do: a
+// server.Authorizer, or a constructor that returns one. The first that has an
+// opinion decides. One with the name of the stock one ("webhook", or
+// "always-allow") takes its place.
+func AddAuthorizer(name string, authorizer any, after ...string) Option {
+	return add[server.Authorizer]("AddAuthorizer", "authorizers", name, authorizer, after)
+}
+
 // AddStatusSink adds a taker of pod statuses: a node.StatusSink, or a
 // constructor that returns one.
 func AddStatusSink(sink any) Option {
@@ -191,6 +206,13 @@ func sortNames[T any](names *[]string, kind string, members []node.Ordered[T]) e
 		*names = append(*names, m.Name)
 	}
 	return err
+}
+
+// Users are the vendor's ways to know callers of the agent's API and to say what
+// they may do, for the program that serves it.
+type Users struct {
+	Authenticators []node.Ordered[server.Authenticator]
+	Authorizers    []node.Ordered[server.Authorizer]
 }
 
 type routes []server.Route

@@ -195,7 +195,7 @@ func TestGroupOrder(t *testing.T) {
 		nodefx.AddStatusMutator("y", member{}), nodefx.AddStatusMutator("x", member{}, "y"),
 	)...)
 	got := a.Groups()
-	want := nodefx.GroupNames{Hooks: []string{"log-links", "b", "z", "a"}, StatusMutators: []string{"y", "x"}}
+	want := nodefx.GroupNames{Admitters: []string{"os", "node-name", "node-ports"}, Hooks: []string{"log-links", "b", "z", "a"}, StatusMutators: []string{"y", "x"}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("groups %+v, want %+v", got, want)
 	}

@@ -12,3 +12,6 @@ func (a *Agent) Member() *wire.Member { return a.member }
 // CRI is the client of the container runtime; nil where a vendor's Engine took
 // its place.
 func (a *Agent) CRI() *cri.Client { return a.facts.Client }
+
+// Users are what AddAuthenticator and AddAuthorizer added.
+func (a *Agent) Users() Users { return a.users }

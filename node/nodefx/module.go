@@ -13,6 +13,7 @@ import (
 	"nodekit.dev/node/handlers"
 	"nodekit.dev/node/podspec"
 	"nodekit.dev/node/register"
+	"nodekit.dev/node/server"
 	"nodekit.dev/node/wire"
 	"nodekit.dev/resources/resourcesfx"
 	"nodekit.dev/runtime/runtimefx"
@@ -92,6 +93,8 @@ type parts struct {
 	StatusSinks       []node.StatusSink                     `group:"statussinks"`
 	EventSinks        []node.EventSink                      `group:"eventsinks"`
 	Routes            []node.Ordered[http.Handler]          `group:"routes"`
+	Authenticators    []node.Ordered[server.Authenticator]  `group:"authenticators"`
+	Authorizers       []node.Ordered[server.Authorizer]     `group:"authorizers"`
 }
 
 // newMember makes what talks to the API server, where the agent is to.
@@ -117,6 +120,7 @@ type result struct {
 	Node   *node.Node
 	Groups GroupNames
 	Routes routes
+	Users  Users
 }
 
 // drainBudget is how long the node's stop takes at most where it drains: the
@@ -175,5 +179,5 @@ func newNode(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, log *slog.Logger
 		r.Run(lc, part.Name, part.Run)
 	}
 	r.RunAtLeast(lc, "node", drainBudget(cfg.Node), n.Run)
-	return result{Node: n, Groups: groups, Routes: routes}, nil
+	return result{Node: n, Groups: groups, Routes: routes, Users: Users{p.Authenticators, p.Authorizers}}, nil
 }

@@ -54,7 +54,7 @@ func seamCases(b *actortest.Bench) map[string]seamCase {
 			nodefx.Replace[images.PullAuth](func() noAuth { return noAuth{} }),
 		},
 		"podactor.Mounter": {
-			"fx.Annotate(nodekit.dev/volume/volumefx.mounter(), fx.ParamTags([\"\" \"\" \"\" \"group:\\\"volumeplugins\\\"\"])", nil,
+			"nodekit.dev/volume/volumefx.mounter", []string{"volume-content"},
 			nodefx.Replace[node.Mounter](func() *actortest.Mounts { return b.Mounts }),
 		},
 		"podactor.Allocator": {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"runtime"
+	"slices"
 	"strconv"
 	"time"
 
@@ -59,6 +60,9 @@ func newAPI(s settings, cfg wire.Config, agent *nodefx.Agent, ends *kubeletapi.E
 	if err != nil {
 		return nil, err
 	}
+	vendors := agent.Users()
+	parts.Authenticators = withVendors(parts.Authenticators, vendors.Authenticators)
+	parts.Authorizers = withVendors(parts.Authorizers, vendors.Authorizers)
 	if apiConfig.TLS, err = a.tls(kc, member, log); err != nil {
 		return nil, err
 	}
@@ -68,6 +72,27 @@ func newAPI(s settings, cfg wire.Config, agent *nodefx.Agent, ends *kubeletapi.E
 	parts.Log = log.With("part", "api")
 	a.server, err = server.NewAPI(apiConfig, parts)
 	return a, err
+}
+
+// withVendors adds the vendor's members; one with the name of a stock one takes
+// its place, and the others come before the stock ones unless they say after
+// whom.
+func withVendors[T any](stock, vendors []node.Ordered[T]) []node.Ordered[T] {
+	all := slices.Clone(vendors)
+	var first []string
+	for _, v := range vendors {
+		if len(v.After) == 0 {
+			first = append(first, v.Name)
+		}
+	}
+	for _, s := range stock {
+		if slices.ContainsFunc(vendors, func(v node.Ordered[T]) bool { return v.Name == s.Name }) {
+			continue
+		}
+		s.After = append(slices.Clone(s.After), first...)
+		all = append(all, s)
+	}
+	return all
 }
 
 // apiConfig is where the API listens.

@@ -101,9 +101,9 @@ func featuresOf(gates config.Gates, features config.Features) []metrics.Feature 
 	return out
 }
 
-// observe puts the metrics' Observers into the configuration of each part.
+// observe puts the metrics' Observers into the configuration of each part that
+// takes one there.
 func (m *meters) observe(cfg *wire.Config) {
-	cfg.Node.Observer = m.pods.Observer()
 	cfg.CRI.Observer = m.runtime.Calls()
 	cfg.Images.Observer = m.runtime.Pulls()
 	cfg.Observe.Trace = m.runtime.Relists()

@@ -12,7 +12,6 @@ import (
 	"nodekit.dev/cmd/kubelet/config"
 	"nodekit.dev/node/wire"
 	"nodekit.dev/resources"
-	"nodekit.dev/runtime"
 )
 
 // translate turns the configuration into plain fields of each part. No part
@@ -46,7 +45,7 @@ func translate(ctx context.Context, s settings, log *slog.Logger) (wire.Config, 
 	runtimeConfig(&cfg, kc, features)
 	ruleConfig(&cfg, kc, features)
 	specConfig(&cfg, kc)
-	cfg.Admission.CompareTaints = features.Enabled("TaintTolerationComparisonOperators")
+	podEnvironment(&cfg, kc, features)
 	if cfg.Cluster, err = cluster(s, cfg.NodeIPs); err != nil {
 		return cfg, err
 	}
@@ -90,21 +89,13 @@ func ruleConfig(cfg *wire.Config, kc *config.KubeletConfiguration, features conf
 func specConfig(cfg *wire.Config, kc *config.KubeletConfiguration) {
 	cfg.Spec.ClusterDNS = kc.ClusterDNS
 	cfg.Spec.ClusterDomain = kc.ClusterDomain
-	if *kc.ResolverConfig == "" {
-		cfg.Spec.HostDNS = noLookups
-	}
+	cfg.Spec.LocalDNS = *kc.ResolverConfig == ""
 	cfg.Spec.SeccompDefault = *kc.SeccompDefault
 	cfg.Spec.AllowedUnsafeSysctls = kc.AllowedUnsafeSysctls
 	cfg.Spec.Cgroups = resources.CgroupNames{
 		Driver: resources.CgroupDriver(kc.CgroupDriver), Root: cgroupRoot(kc.CgroupRoot),
 	}
 	cfg.Spec.CPUQuota = resources.CPUQuota{Enforce: *kc.CPUCFSQuota, Period: kc.CPUCFSQuotaPeriod.Duration}
-}
-
-// noLookups is what pods with the node's DNS get when resolvConf is empty: names
-// are looked for where nobody answers, as with the stock kubelet.
-func noLookups() (runtime.DNSConfig, error) {
-	return runtime.DNSConfig{Servers: []string{"127.0.0.1"}, Searches: []string{"."}}, nil
 }
 
 // cgroupRoot makes "agents/one" and "/agents/one/" the same; "/" is the root.

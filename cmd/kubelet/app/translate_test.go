@@ -190,9 +190,22 @@ func TestTranslate(t *testing.T) {
 	if root := translated(t, "cgroupRoot: agents/one/\n").Spec.Cgroups.Root; root != "/agents/one" {
 		t.Errorf("cgroupRoot %q", root)
 	}
-	none, err := translated(t, "resolvConf: \"\"\n").Spec.HostDNS()
-	if err != nil || len(none.Servers) != 1 || none.Servers[0] != "127.0.0.1" {
-		t.Errorf("an empty resolvConf: %+v, %v", none, err)
+	if none := translated(t, "resolvConf: \"\"\n").Spec; !none.LocalDNS || none.HostDNS != nil || stock.Spec.LocalDNS {
+		t.Errorf("an empty resolvConf: local %v, by default %v", none.LocalDNS, stock.Spec.LocalDNS)
+	}
+}
+
+func TestTranslatePodEnvironment(t *testing.T) {
+	stock := translated(t, "")
+	if !stock.Spec.EnvFiles || stock.Spec.StopSignals || stock.Node.Rules.StopSignals || stock.Admission.CompareTaints ||
+		stock.Users.Owned == nil || stock.Users.IDsPerPod != 0 || stock.Users.MaxPods != 110 {
+		t.Errorf("by default: spec %+v, users %+v", stock.Spec, stock.Users)
+	}
+	set := translated(t, "featureGates: {EnvFiles: false, ContainerStopSignals: true, TaintTolerationComparisonOperators: true, DefaultPodSysctls: true}\n"+
+		"defaultPodSysctls: {net.ipv4.ip_forward: \"1\"}\nuserNamespaces: {idsPerPod: 131072}\n")
+	if set.Spec.EnvFiles || !set.Spec.StopSignals || !set.Node.Rules.StopSignals || !set.Admission.CompareTaints ||
+		set.Spec.DefaultPodSysctls["net.ipv4.ip_forward"] != "1" || set.Users.IDsPerPod != 131072 {
+		t.Errorf("set: spec %+v, users %+v", set.Spec, set.Users)
 	}
 }
 

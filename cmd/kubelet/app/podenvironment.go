@@ -1,0 +1,24 @@
+package app
+
+import (
+	"nodekit.dev/cmd/kubelet/config"
+	"nodekit.dev/internal/command"
+	"nodekit.dev/node/wire"
+	"nodekit.dev/resources/userns"
+)
+
+// podEnvironment says what pods find around them, beyond the network's names.
+func podEnvironment(cfg *wire.Config, kc *config.KubeletConfiguration, features config.Features) {
+	cfg.Admission.CompareTaints = features.Enabled("TaintTolerationComparisonOperators")
+	cfg.Spec.EnvFiles = features.Enabled("EnvFiles")
+	cfg.Spec.StopSignals = features.Enabled("ContainerStopSignals")
+	cfg.Node.Rules.StopSignals = cfg.Spec.StopSignals
+	if features.Enabled("DefaultPodSysctls") {
+		cfg.Spec.DefaultPodSysctls = kc.DefaultPodSysctls
+	}
+	cfg.Users.MaxPods = int(kc.MaxPods)
+	if users := kc.UserNamespaces; users != nil && users.IDsPerPod != nil {
+		cfg.Users.IDsPerPod = *users.IDsPerPod
+	}
+	cfg.Users.Owned = userns.Owned(command.Runner{}, cfg.Users.IDsPerPod)
+}

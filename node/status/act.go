@@ -17,7 +17,7 @@ import (
 
 // do makes one call and notes what it left behind. Nil means: decide anew.
 func (w *Writer) do(ctx context.Context, it *item, j job) error {
-	ctx, cancel := context.WithTimeout(ctx, w.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, w.cfg.CallTimeout)
 	defer cancel()
 	switch j.verb {
 	case doPatch:

@@ -14,22 +14,25 @@ import (
 type Config struct {
 	// NodeName is the node that owns the mirror pods.
 	NodeName string
-	// Workers is how many calls may be under way at once. What waits behind them
+	// MaxCalls is how many calls may be under way at once. What waits behind them
 	// is written in its newest state. Default 8.
-	Workers int
-	// Timeout bounds each call. Default 30 s.
-	Timeout time.Duration
+	MaxCalls int
+	// CallTimeout bounds each call. Default 30 s.
+	CallTimeout time.Duration
 	// RetryBase doubles with each failure in a row of one pod up to RetryMax; up
 	// to half of it is added at random. Default 500 ms and 30 s.
 	RetryBase time.Duration
 	RetryMax  time.Duration
+	// FlushTime is how long Run goes on after its context ended to write what is
+	// not written yet; it returns as soon as nothing is left. Default 2 s.
+	FlushTime time.Duration
 }
 
 // DefaultConfig has all defaults.
 func DefaultConfig(nodeName string) Config {
 	return Config{
-		NodeName: nodeName, Workers: 8, Timeout: 30 * time.Second,
-		RetryBase: 500 * time.Millisecond, RetryMax: 30 * time.Second,
+		NodeName: nodeName, MaxCalls: 8, CallTimeout: 30 * time.Second,
+		RetryBase: 500 * time.Millisecond, RetryMax: 30 * time.Second, FlushTime: 2 * time.Second,
 	}
 }
 
@@ -38,10 +41,12 @@ func (c Config) Validate() error {
 	switch {
 	case c.NodeName == "":
 		return errors.New("NodeName: must be set")
-	case c.Workers < 1:
-		return fmt.Errorf("Workers %d: must be at least 1", c.Workers)
-	case c.Timeout <= 0:
-		return fmt.Errorf("Timeout %v: must be positive", c.Timeout)
+	case c.MaxCalls < 1:
+		return fmt.Errorf("MaxCalls %d: must be at least 1", c.MaxCalls)
+	case c.CallTimeout <= 0:
+		return fmt.Errorf("CallTimeout %v: must be positive", c.CallTimeout)
+	case c.FlushTime < 0:
+		return fmt.Errorf("FlushTime %v: must not be negative", c.FlushTime)
 	case c.RetryBase <= 0:
 		return fmt.Errorf("RetryBase %v: must be positive", c.RetryBase)
 	case c.RetryMax < c.RetryBase:

@@ -177,3 +177,25 @@ func TestPodOfTheSameNameIsInTheWayOfAMirror(t *testing.T) {
 		s.wantPhase("static", corev1.PodRunning)
 	})
 }
+
+func TestMirrorOfAPodWhoseManifestCanNotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.manifest(manifestPod("s1", "static"))
+		s.after(time.Second)
+		mirror := s.wantPhase("static", corev1.PodRunning)
+		s.stop()
+		s.static.unclear = true
+		s.manifest()
+		s.start()
+		s.after(time.Hour)
+		if now := s.wantPhase("static", corev1.PodRunning); now.UID != mirror.UID || s.Running(t, "s1") != 1 {
+			t.Errorf("mirror %s, %d containers", now.UID, s.Running(t, "s1"))
+		}
+		s.static.unclear = false
+		s.manifest()
+		s.after(time.Minute)
+		s.wantGone("static")
+		s.CheckEmpty()
+	})
+}

@@ -11,7 +11,8 @@ import (
 	"nodekit.dev/internal/tasks"
 )
 
-// Run writes until ctx ends, and returns its error after all calls ended.
+// Run writes until ctx ends, and returns its error after all calls ended. What
+// was said just before the end is written within Config.FlushTime.
 func (w *Writer) Run(ctx context.Context) error {
 	w.mu.Lock()
 	node := w.node
@@ -19,23 +20,25 @@ func (w *Writer) Run(ctx context.Context) error {
 	if node == nil {
 		return errors.New("status writer: call Attach before Run")
 	}
-	calls := tasks.New(ctx)
-	free := make(chan struct{}, w.cfg.Workers)
-	for range w.cfg.Workers {
+	calls := tasks.New(context.WithoutCancel(ctx))
+	free := make(chan struct{}, w.cfg.MaxCalls)
+	for range w.cfg.MaxCalls {
 		free <- struct{}{}
 	}
-	ready := node.Ready()
+	stop, ready, over := ctx.Done(), node.Ready(), (<-chan time.Time)(nil)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for ctx.Err() == nil {
+	for ended := false; !ended; {
 		w.startAll(calls, free)
-		if due := w.firstDue(); due.IsZero() {
-			timer.Stop()
-		} else {
-			timer.Reset(time.Until(due))
+		if stop == nil && len(free) == w.cfg.MaxCalls {
+			break // nothing to write, nothing under way
 		}
+		w.setTimer(timer)
 		select {
-		case <-ctx.Done():
+		case <-stop:
+			stop, over = nil, time.After(w.cfg.FlushTime)
+		case <-over:
+			ended = true
 		case <-w.wake:
 		case <-timer.C:
 			w.retry()
@@ -54,7 +57,16 @@ func (w *Writer) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// startAll begins calls for as many items as there are free workers.
+// setTimer makes the timer ring when the first item is to be tried again.
+func (w *Writer) setTimer(timer *time.Timer) {
+	if due := w.firstDue(); due.IsZero() {
+		timer.Stop()
+	} else {
+		timer.Reset(time.Until(due))
+	}
+}
+
+// startAll begins calls for as many items as there are free places.
 func (w *Writer) startAll(calls *tasks.Group, free chan struct{}) {
 	for {
 		select {

@@ -36,8 +36,9 @@ type stage struct {
 
 // manifests is a source of static pods; it keeps its pods over restarts.
 type manifests struct {
-	pods []*corev1.Pod
-	set  chan struct{}
+	pods    []*corev1.Pod
+	unclear bool // something could not be read
+	set     chan struct{}
 }
 
 func (m *manifests) Name() string { return "file" }
@@ -45,7 +46,7 @@ func (m *manifests) Name() string { return "file" }
 func (m *manifests) Run(ctx context.Context, updates chan<- node.SourceUpdate) error {
 	for {
 		select {
-		case updates <- node.SourceUpdate{Pods: m.pods}:
+		case updates <- node.SourceUpdate{Pods: m.pods, Unclear: m.unclear}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -1,6 +1,8 @@
 package status_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,7 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"nodekit.dev/node"
 	"nodekit.dev/node/internal/podapitest"
+	"nodekit.dev/node/lifecycle"
 	"nodekit.dev/node/status"
 	"nodekit.dev/runtime/runtimetest"
 )
@@ -421,11 +425,12 @@ func TestServerThatDoesNotKeepAField(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for name, change := range map[string]func(*status.Config){
-		"NodeName":  func(c *status.Config) { c.NodeName = "" },
-		"Workers":   func(c *status.Config) { c.Workers = 0 },
-		"Timeout":   func(c *status.Config) { c.Timeout = 0 },
-		"RetryBase": func(c *status.Config) { c.RetryBase = 0 },
-		"RetryMax":  func(c *status.Config) { c.RetryMax = 1 },
+		"NodeName":    func(c *status.Config) { c.NodeName = "" },
+		"MaxCalls":    func(c *status.Config) { c.MaxCalls = 0 },
+		"CallTimeout": func(c *status.Config) { c.CallTimeout = 0 },
+		"FlushTime":   func(c *status.Config) { c.FlushTime = -1 },
+		"RetryBase":   func(c *status.Config) { c.RetryBase = 0 },
+		"RetryMax":    func(c *status.Config) { c.RetryMax = 1 },
 	} {
 		cfg := status.DefaultConfig("n")
 		change(&cfg)
@@ -442,5 +447,44 @@ func TestConfig(t *testing.T) {
 	}
 	if err := w.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "Attach") {
 		t.Errorf("Run before Attach: %v", err)
+	}
+}
+
+// What the node says last, as when it drains, is written although the writer was
+// told to end, but not for long.
+func TestWhatIsSaidLastIsWritten(t *testing.T) {
+	for name, hangs := range map[string]bool{"the server answers": false, "the server hangs": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := podapitest.New()
+				web := api.Create(pod("u1", "web"))
+				cfg := status.DefaultConfig("worker-1")
+				w, err := status.New(cfg, status.Parts{API: api.Client()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.Attach(quietNode{})
+				if hangs {
+					api.Away(true)
+				}
+				w.PodSeen(web)
+				w.PodStatus(node.StatusUpdate{
+					UID: "u1", Namespace: "default", Name: "web", Pod: web, Phase: lifecycle.Cleaning,
+					Status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Terminated"},
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel()
+				began := time.Now()
+				if err := w.Run(ctx); !errors.Is(err, context.Canceled) {
+					t.Errorf("Run: %v", err)
+				}
+				if took := time.Since(began); took > cfg.FlushTime {
+					t.Errorf("took %v", took)
+				}
+				if got := api.Pod("default", "web").Status.Phase == corev1.PodFailed; got == hangs {
+					t.Errorf("written: %v", got)
+				}
+			})
+		})
 	}
 }

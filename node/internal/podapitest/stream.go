@@ -51,7 +51,7 @@ func (s *Server) watch(req *http.Request) (int, any) {
 func (w *stream) push(e Event) {
 	if selected(w.req, e.Pod) {
 		pod := e.Pod.DeepCopy()
-		pod.TypeMeta.Kind, pod.TypeMeta.APIVersion = "Pod", corev1.SchemeGroupVersion.String()
+		pod.Kind, pod.APIVersion = "Pod", corev1.SchemeGroupVersion.String()
 		w.line(e.Kind, pod)
 	}
 }
@@ -95,7 +95,7 @@ func (w *stream) serve(gone func()) {
 			}
 		}
 		if ended {
-			w.writer.Close()
+			_ = w.writer.Close() // never fails
 			return
 		}
 		select {

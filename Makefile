@@ -33,6 +33,15 @@ run: ## start real pods on a private containerd here (root; RUN_ONCE=1 ends afte
 build: ## build the binaries into bin/
 	CGO_ENABLED=0 $(GO) build -tags $(GO_TAGS) -trimpath -ldflags '-s -w' -o bin/ ./cmd/...
 
+# What is portable is built for darwin and windows too; a package that is not
+# there in full for a system leaves files out by build constraints.
+PORTABLE := ./probe/... ./credentials/... ./node/lifecycle/... ./metrics/... ./cmd/kubelet/privilege
+
+.PHONY: cross
+cross: ## build all packages for linux amd64, arm64 and arm, the portable ones for darwin and windows
+	for arch in amd64 arm64 arm; do CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -tags $(GO_TAGS) ./...; done
+	for os in darwin windows; do CGO_ENABLED=0 GOOS=$$os GOARCH=amd64 $(GO) build -tags $(GO_TAGS) $(PORTABLE); done
+
 .PHONY: install-tools
 install-tools: $(GOLANGCI) ## build the pinned linter and containerd into the cache
 	cd test/integration && $(GO) run ./cmd/install
@@ -118,8 +127,9 @@ api: ## write the exported API, reasons, log keys and state formats to docs/api.
 	$(GO) test -count=1 -run '^TestAPI' ./internal/policy -update
 
 .PHONY: docs
-docs: ## write docs/seams.md from its table
+docs: ## write docs/seams.md and what is generated in docs/configuration.md and docs/cli.md
 	$(GO) test -count=1 -run '^TestPage' ./internal/seams -update
+	$(GO) test -count=1 -run '^TestGeneratedDocs' ./test/script -update
 
 .PHONY: update
 update: ## rewrite the golden files (read the diff: it is the review)

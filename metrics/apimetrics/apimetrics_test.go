@@ -29,9 +29,10 @@ func TestServer(t *testing.T) {
 	s.Begun(call)
 	s.Begun(call)
 	s.Ended(call, 2*time.Second)
+	s.WebSocket("exec")
 	const labels = `{long_running="true",method="GET",path="containerLogs",server_type="readwrite"}`
 	metricstest.Want(t, s.Collectors(),
-		"kubelet_http_requests_total"+labels+" 2", "kubelet_http_inflight_requests"+labels+" 1", "kubelet_http_requests_duration_seconds_sum"+labels+" 2")
+		`kubelet_websocket_streaming_requests_total{subresource="exec"} 1`, "kubelet_http_requests_total"+labels+" 2", "kubelet_http_inflight_requests"+labels+" 1", "kubelet_http_requests_duration_seconds_sum"+labels+" 2")
 }
 
 func TestCertificates(t *testing.T) {

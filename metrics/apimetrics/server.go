@@ -14,6 +14,7 @@ type Server struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	inFlight *prometheus.GaugeVec
+	sockets  *prometheus.CounterVec
 }
 
 // NewServer makes the metrics; Collectors registers them.
@@ -29,12 +30,15 @@ func NewServer() *Server {
 		inFlight: metrics.NewGaugeVec(metrics.Opts{
 			Name: "kubelet_http_inflight_requests", Help: "Requests that the agent answers now.",
 		}, labels...),
+		sockets: metrics.NewCounterVec(metrics.Opts{
+			Name: "kubelet_websocket_streaming_requests_total", Help: "WebSocket streams that the agent translated, by subresource.",
+		}, "subresource"),
 	}
 }
 
 // Collectors are the metrics, for a registry.
 func (s *Server) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.requests, s.seconds, s.inFlight}
+	return []prometheus.Collector{s.requests, s.seconds, s.inFlight, s.sockets}
 }
 
 // Call is one request as the labels have it. Path must be one of few: a route,
@@ -62,3 +66,6 @@ func (s *Server) Ended(c Call, took time.Duration) {
 	s.inFlight.WithLabelValues(c.labels()...).Dec()
 	s.seconds.WithLabelValues(c.labels()...).Observe(took.Seconds())
 }
+
+// WebSocket counts a stream: "exec", "attach" or "portforward".
+func (s *Server) WebSocket(subresource string) { s.sockets.WithLabelValues(subresource).Inc() }

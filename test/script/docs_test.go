@@ -3,6 +3,7 @@ package script
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -27,7 +28,8 @@ func TestGeneratedDocs(t *testing.T) {
 			return kubelet.Run(ctx, args, out, errs)
 		}, "--help")),
 		"nodectl --help": fenced(output(t, nodectl.Run, "--help")),
-		"fields":         bullets(config.ActedOn()),
+		"fields":         fields(t),
+		"flags":          ownFlags(),
 		"gates":          gates(t),
 	}
 	for _, file := range []string{"docs/cli.md", "docs/configuration.md"} {
@@ -69,22 +71,103 @@ func regenerate(t *testing.T, text string, generated map[string]string) string {
 
 func fenced(text string) string { return "```\n" + strings.TrimRight(text, "\n") + "\n```\n" }
 
-func bullets(items []string) string {
-	return "`" + strings.Join(items, "`, `") + "`\n"
+// fields is the table of all fields of KubeletConfiguration.
+func fields(t *testing.T) string {
+	kc, err := config.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(kc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var defaults map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	if err := decoder.Decode(&defaults); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	out.WriteString("| field | default | flag | nodekit |\n|---|---|---|---|\n")
+	for _, f := range config.Fields() {
+		flag := config.FlagOf(f.Path)
+		if flag != "" {
+			flag = "`--" + flag + "`"
+		}
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", f.Path, defaultAt(defaults, f.Path), flag, state(f.State, f.Text))
+	}
+	return out.String()
 }
 
-// gates are those that change what nodekit does.
+// defaultAt is the default of a field as a file would have it.
+func defaultAt(doc map[string]any, path string) string {
+	parent, rest, nested := strings.Cut(path, ".")
+	value, ok := doc[parent]
+	if !ok {
+		return ""
+	}
+	if nested {
+		below, _ := value.(map[string]any)
+		return defaultAt(below, rest)
+	}
+	text, err := json.Marshal(value)
+	if err != nil || string(text) == "{}" {
+		return ""
+	}
+	return "`" + strings.Trim(string(text), `"`) + "`"
+}
+
+// ownFlags is the table of the flags that no field stands for.
+func ownFlags() string {
+	var out strings.Builder
+	out.WriteString("| flag | nodekit |\n|---|---|\n")
+	for _, f := range config.Flags() {
+		if f.Field == "" {
+			fmt.Fprintf(&out, "| `--%s` | %s |\n", f.Name, state(f.State, f.Text))
+		}
+	}
+	return out.String()
+}
+
+func state(s config.State, text string) string {
+	switch s {
+	case config.Acts:
+		return "acts on it"
+	case config.Later:
+		return "not yet, with a warning: " + text
+	case config.Moot:
+		return "nothing to do: " + text
+	case config.Differs:
+		return "otherwise: " + text
+	case config.Refused:
+		return "refused: " + text
+	}
+	return string(s)
+}
+
+// gates are those that reach a node, with what nodekit makes of them.
 func gates(t *testing.T) string {
 	all, err := config.StockGates()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	out.WriteString("| gate | stage | default |\n|---|---|---|\n")
+	out.WriteString("| gate | stage | default | nodekit |\n|---|---|---|---|\n")
 	for _, g := range all.List() {
-		if g.Settable() {
-			fmt.Fprintf(&out, "| %s | %s | %t |\n", g.Name, g.Stage, g.Default)
+		text := ""
+		switch {
+		case g.Elsewhere:
+			continue
+		case g.Part != "":
+			text = "not yet: " + g.Part
+		case g.Locked:
+			text = "locked"
+		case g.Fixed:
+			text = "always as by default"
+		default:
+			text = "acts on it"
 		}
+		fmt.Fprintf(&out, "| %s | %s | %t | %s |\n", g.Name, g.Stage, g.Default, text)
 	}
 	return out.String()
 }

@@ -222,8 +222,11 @@ func TestReadersSeeOneVersion(t *testing.T) {
 				default:
 				}
 				version, err := os.OpenRoot(filepath.Join(dir, "..data"))
+				if errors.Is(err, fs.ErrNotExist) {
+					continue // the old version went while its name was being resolved
+				}
 				if err != nil {
-					t.Error(err) // there is always one
+					t.Error(err)
 					return
 				}
 				a, err1 := version.ReadFile("a")

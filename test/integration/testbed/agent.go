@@ -125,6 +125,7 @@ func newAgent(ctx context.Context, b *Bed, o AgentOptions) (*Agent, error) {
 		Args: append([]string{
 			"--config=" + configFile,
 			"--root-dir=" + o.Root,
+			"--cert-dir=" + filepath.Join(o.Root, "pki"), // by default one place for all agents
 			"--container-runtime-endpoint=" + b.Endpoint(),
 			"--pod-manifest-path=" + o.Manifests,
 			"--node-ip=" + b.NodeIP.String(),

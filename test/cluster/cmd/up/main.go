@@ -84,7 +84,7 @@ func explain(ctx context.Context, w *world.World) error {
 admin       export KUBECONFIG=%[3]s; alias kubectl=%[4]s
 images      %[5]s %[6]s
 
-agent       kubelet --config=%[7]s --root-dir=%[8]s \
+agent       kubelet --config=%[7]s --root-dir=%[8]s --cert-dir=%[8]s/pki \
               --container-runtime-endpoint=%[9]s --node-ip=%[10]s --hostname-override=%[11]s \
               --kubeconfig=%[12]s
 or, to join with a token, a new file and

@@ -164,9 +164,12 @@ func (m *Manager) followServing(ctx context.Context) error {
 	if own {
 		certFile, keyFile = filepath.Join(m.cfg.Dir, "kubelet.crt"), filepath.Join(m.cfg.Dir, "kubelet.key")
 	}
+	said := ""
 	return m.follow(ctx, func() []string {
 		if own {
-			if err := m.selfSigned(certFile, keyFile, time.Now()); err != nil {
+			err := m.selfSigned(certFile, keyFile, time.Now())
+			if err != nil && err.Error() != said {
+				said = err.Error()
 				m.log.Warn("no self-signed serving certificate", "err", err)
 				m.held.server.explain(err.Error())
 			}

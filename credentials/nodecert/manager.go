@@ -29,6 +29,8 @@ type Manager struct {
 	mu       sync.Mutex
 	onRotate []func()
 	refusals refusals
+
+	madeAt time.Time // when a self-signed certificate was last made here
 }
 
 // New checks the configuration; it does no I/O. addresses are asked for the

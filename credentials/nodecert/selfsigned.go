@@ -38,7 +38,8 @@ func remake(leaf *x509.Certificate, host string, now time.Time) bool {
 
 // selfSigned makes a self-signed pair where there is none, and a new one when
 // the one that an agent made expires or is damaged. Files that somebody else
-// put there stay.
+// put there stay. It makes at most one a minute: whoever else writes these files
+// would otherwise make both write for ever.
 func (m *Manager) selfSigned(certFile, keyFile string, now time.Time) error {
 	pair, err := loadPair(certFile, keyFile)
 	switch {
@@ -47,6 +48,10 @@ func (m *Manager) selfSigned(certFile, keyFile string, now time.Time) error {
 	case err != nil && !errors.Is(err, os.ErrNotExist) && !madeHere(certFile):
 		return err
 	}
+	if !m.madeAt.IsZero() && now.Sub(m.madeAt) < lookAgain {
+		return fmt.Errorf("%s was changed by somebody else just after this agent made it; is it another agent's, too? Give each a --cert-dir of its own", certFile)
+	}
+	m.madeAt = now
 	certPEM, keyPEM, err := makeSelfSigned(m.cfg.Hostname, now)
 	if err != nil {
 		return fmt.Errorf("make a self-signed certificate: %w", err)

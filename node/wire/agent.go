@@ -47,7 +47,7 @@ func New(cfg Config, opts ...Option) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("agent: %w", err)
 	}
-	a := &Agent{cfg: cfg, parts: Parts{Parts: node.Parts{Log: cfg.Log}}}
+	a := &Agent{cfg: cfg, parts: Parts{Parts: node.Parts{Observer: cfg.NodeObserver, Log: cfg.Log}}}
 	for _, o := range opts {
 		o(&a.parts)
 	}
@@ -260,7 +260,7 @@ func (a *Agent) mounts() error {
 	if err != nil {
 		return err
 	}
-	manager, err := volume.New(a.cfg.Volume, all, a.log("volume"))
+	manager, err := volume.New(VolumeConfig(a.cfg, a.member), all, a.log("volume"))
 	if err != nil {
 		return err
 	}

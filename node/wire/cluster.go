@@ -31,6 +31,14 @@ type Cluster struct {
 	// NoTrustBundles leaves ClusterTrustBundles out of projected volumes (gate
 	// ClusterTrustBundleProjection is off).
 	NoTrustBundles bool
+	// NoPodCertificates leaves pod certificates out of them (gate
+	// PodCertificateRequest is off).
+	NoPodCertificates bool
+
+	// RegisterObserver and StatusObserver are told how the node joins and what
+	// is told about its pods, for metrics.
+	RegisterObserver register.Observer
+	StatusObserver   status.Observer
 
 	// registrar hears of the runtime's health once there is one.
 	registrar *atomic.Pointer[register.Registrar]

@@ -39,9 +39,9 @@ type Member struct {
 	Status   *status.Writer
 	Pods     *apipods.Source
 
-	log          *slog.Logger
-	trustBundles bool
-	node         atomic.Pointer[node.Node]
+	log                           *slog.Logger
+	trustBundles, podCertificates bool
+	node                          atomic.Pointer[node.Node]
 }
 
 // MemberParts are what a Member reads of the rest of the agent. All but Runtime
@@ -66,7 +66,7 @@ func NewMember(cfg Config, parts MemberParts) (*Member, error) {
 	if c == nil {
 		return nil, nil
 	}
-	m := &Member{log: cfg.Log.With("part", "cluster"), trustBundles: !c.NoTrustBundles}
+	m := &Member{log: cfg.Log.With("part", "cluster"), trustBundles: !c.NoTrustBundles, podCertificates: !c.NoPodCertificates}
 	if err := m.connect(cfg, c); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
@@ -119,6 +119,9 @@ func (m *Member) connect(cfg Config, c *Cluster) (err error) {
 // caches make what is read.
 func (m *Member) caches(c *Cluster) (err error) {
 	reads := m.API.Lane(apiserver.LaneRead)
+	if c.Objects.Event == nil {
+		c.Objects.Event = func(pod *corev1.Pod, reason, message string) { m.warn(pod, reason, message) }
+	}
 	m.Objects, err = objects.New(c.Objects, objects.Clients{
 		Core: reads.Core(), Node: reads.NodeV1(), Certificates: reads.Certificates(),
 	}, m.log)
@@ -129,10 +132,26 @@ func (m *Member) caches(c *Cluster) (err error) {
 	return nil
 }
 
+// warn is a warning event about a pod.
+func (m *Member) warn(pod *corev1.Pod, reason, message string) {
+	m.Events.Event(corev1.ObjectReference{
+		APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+	}, corev1.EventTypeWarning, reason, message)
+}
+
+// RefreshFailed tells that the content of a pod's volumes could not be brought up
+// to date; nil where the agent stands alone.
+func (m *Member) RefreshFailed() func(*corev1.Pod, error) {
+	if m == nil {
+		return nil
+	}
+	return func(pod *corev1.Pod, err error) { m.warn(pod, "FailedMount", err.Error()) }
+}
+
 // writers make what is told about pods, and the source that it is compared with.
 func (m *Member) writers(c *Cluster) (err error) {
 	pods := m.API.Lane(apiserver.LanePodStatus).Core()
-	if m.Status, err = status.New(c.Status, status.Parts{API: pods, Log: m.log}); err != nil {
+	if m.Status, err = status.New(c.Status, status.Parts{API: pods, Observer: c.StatusObserver, Log: m.log}); err != nil {
 		return err
 	}
 	if m.Pods, err = apipods.New(c.Pods, m.API.Lane(apiserver.LaneRead).Core(), m.Status, m.log); err != nil {
@@ -147,6 +166,13 @@ func (m *Member) writers(c *Cluster) (err error) {
 
 func (m *Member) registration(cfg Config, c *Cluster, parts MemberParts) (err error) {
 	host := machine.Host(cfg.RootDir)
+	observer := c.RegisterObserver
+	observer.Status = func(took time.Duration, err error) {
+		m.Certs.AddressesChanged()
+		if told := c.RegisterObserver.Status; told != nil {
+			told(took, err)
+		}
+	}
 	m.Register, err = register.New(c.Register, register.Parts{
 		Core:         m.API.Lane(apiserver.LaneNodeStatus).Core(),
 		Coordination: m.API.Lane(apiserver.LaneLease).Coordination(),
@@ -154,8 +180,7 @@ func (m *Member) registration(cfg Config, c *Cluster, parts MemberParts) (err er
 		Runtime:      parts.Runtime, Images: parts.Images, PodCIDR: parts.PodCIDR,
 		Setters: parts.Setters, Resources: parts.Resources,
 		Seen: m.Objects.Node, Event: m.Events.NodeEvent, HeartbeatFailed: m.API.HeartbeatFailed,
-		Observer: register.Observer{Status: func(time.Duration, error) { m.Certs.AddressesChanged() }},
-		Log:      m.log,
+		Observer: observer, Log: m.log,
 	})
 	if err == nil {
 		c.registrar.Store(m.Register)
@@ -213,8 +238,15 @@ func (m *Member) Sources() plugins.Sources {
 		ConfigMaps: m.Objects, Secrets: m.Objects, Tokens: tokens{m.Tokens},
 		Allocatable: func() corev1.ResourceList { return m.Register.Node().Status.Allocatable },
 	}
+	out.TmpfsSize = func(pod *corev1.Pod) int64 {
+		limit := resources.PodLimitTotals(pod)[corev1.ResourceMemory]
+		return limit.Value()
+	}
 	if m.trustBundles {
 		out.TrustBundles = m.Objects
+	}
+	if m.podCertificates {
+		out.PodCertificates = m.Objects
 	}
 	return out
 }

@@ -40,6 +40,15 @@ func WithSource(s node.Source) Option {
 	}
 }
 
+// VolumeConfig is how volumes are mounted, where the member is told of failures.
+func VolumeConfig(cfg Config, m *Member) volume.Config {
+	out := cfg.Volume
+	if out.Observer.RefreshFailed == nil {
+		out.Observer.RefreshFailed = m.RefreshFailed()
+	}
+	return out
+}
+
 // VolumePlugins are the vendor's in their order, then the stock ones, which get
 // their content from the sources.
 func VolumePlugins(vendor []node.Ordered[volume.Plugin], sources plugins.Sources) ([]volume.Plugin, error) {

@@ -41,7 +41,7 @@ func mounter(lc fx.Lifecycle, r *fxrun.Runner, p parts) (node.Mounter, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := volume.New(p.Config.Volume, plugins, p.Log.With("part", "volume"))
+	m, err := volume.New(wire.VolumeConfig(p.Config, p.Member), plugins, p.Log.With("part", "volume"))
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package app
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -17,7 +16,7 @@ import (
 
 // cluster is how the kubelet joins the cluster of --kubeconfig; nil without
 // that flag, when it stands alone.
-func cluster(s settings, nodeIPs []string) (*wire.Cluster, error) {
+func cluster(s settings) (*wire.Cluster, error) {
 	f, kc := s.flags, &s.loaded.Kubelet
 	if f.kubeconfig == "" {
 		if f.bootstrapKubeconfig != "" {
@@ -33,7 +32,8 @@ func cluster(s settings, nodeIPs []string) (*wire.Cluster, error) {
 		return nil, err
 	}
 	c.NoTrustBundles = !s.features.Enabled("ClusterTrustBundleProjection")
-	return c, registration(&c.Register, s, nodeIPs)
+	c.NoPodCertificates = !s.features.Enabled("PodCertificateRequest")
+	return c, registration(&c.Register, s)
 }
 
 // certificates are --kubeconfig, --bootstrap-kubeconfig and --cert-dir.
@@ -72,7 +72,7 @@ func connection(c *wire.Cluster, kc *config.KubeletConfiguration) (err error) {
 }
 
 // registration is what the Node object says.
-func registration(out *register.Config, s settings, nodeIPs []string) error {
+func registration(out *register.Config, s settings) error {
 	f, kc := s.flags, &s.loaded.Kubelet
 	out.Register = *kc.RegisterNode
 	out.Labels, out.AllowLabel = f.nodeLabels, s.labels
@@ -93,12 +93,11 @@ func registration(out *register.Config, s settings, nodeIPs []string) error {
 	out.UpdateEvery = kc.NodeStatusUpdateFrequency.Duration
 	out.ReportEvery = kc.NodeStatusReportFrequency.Duration
 	out.LeaseDuration = time.Duration(kc.NodeLeaseDurationSeconds) * time.Second
-	if f.nodeIP != "" {
-		for _, text := range nodeIPs {
-			out.NodeIPs = append(out.NodeIPs, net.ParseIP(text))
-		}
+	var err error
+	if out.NodeIPs, _, err = register.ParseNodeIPs(f.nodeIP); err != nil {
+		return err
 	}
-	return errors.Join(reserved(&out.Reserved, kc), declared(out, s.features))
+	return errors.Join(reserved(&out.Reserved, kc), declared(out, s))
 }
 
 // reserved is what the node keeps from pods.
@@ -112,15 +111,27 @@ func reserved(out *resources.Reserved, kc *config.KubeletConfiguration) (err err
 	if out.Eviction, err = resources.ParseHardEviction(kc.EvictionHard); err != nil {
 		return fmt.Errorf("evictionHard: %w", err)
 	}
+	cpus, err := resources.CPUs(kc.ReservedSystemCPUs)
+	if err != nil {
+		return fmt.Errorf("reservedSystemCPUs: %w", err)
+	}
+	*out = out.ReserveCPUs(cpus)
 	return nil
 }
 
 // declared are the features that the scheduler is told of, where the gate says so.
-func declared(out *register.Config, features config.Features) (err error) {
-	if !features.Enabled("NodeDeclaredFeatures") {
+// A gate that is on for what this agent does not do yet does not count.
+func declared(out *register.Config, s settings) error {
+	if !s.features.Enabled("NodeDeclaredFeatures") {
 		return nil
 	}
-	out.DeclaredFeatures, err = register.DeclaredFeatures(kubernetesVersion, features.Enabled, nil)
+	gates, err := knownGates(s.options)
+	if err != nil {
+		return err
+	}
+	out.DeclaredFeatures, err = register.DeclaredFeatures(kubernetesVersion, func(name string) bool {
+		return gates.Has(name) && s.features.Enabled(name)
+	}, nil)
 	return err
 }
 

@@ -46,7 +46,7 @@ func translate(ctx context.Context, s settings, log *slog.Logger) (wire.Config, 
 	ruleConfig(&cfg, kc, features)
 	specConfig(&cfg, kc)
 	podEnvironment(&cfg, kc, features)
-	if cfg.Cluster, err = cluster(s, cfg.NodeIPs); err != nil {
+	if cfg.Cluster, err = cluster(s); err != nil {
 		return cfg, err
 	}
 	return cfg, logConfig(&cfg, kc)

@@ -281,5 +281,15 @@ func (g Gates) List() []Gate {
 
 func sortedKeys[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
+// Has says that nodekit does what the gate of that name is about.
+func (g Gates) Has(name string) bool {
+	for _, gate := range g.List() {
+		if gate.Name == name {
+			return gate.Have
+		}
+	}
+	return false
+}
+
 // Settable says that nodekit acts on either value of the gate.
 func (g Gate) Settable() bool { return g.Have && !g.Locked && !g.Fixed }

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"nodekit.dev/internal/tasks"
@@ -97,36 +97,62 @@ func (h *healthSum) run(r *http.Request, c node.Ordered[Check], exclude []string
 	return c.Value.Check(r)
 }
 
+// respondWait is how long a check waits for an answer before it looks at for
+// how long there has been none.
+const respondWait = time.Second
+
 // Responding is a check that calls what may hang, such as a lock that is never
-// given back. It fails when the call takes longer than patience; the next
-// check then waits for the same call. The stock check "syncloop" is of this
+// given back. It fails once a call has not come back for longer than limit;
+// while one has not, no other is made. The stock check "syncloop" is of this
 // kind, with five minutes.
-func Responding(what string, patience time.Duration, call func()) Check {
-	var last atomic.Pointer[tasks.Group]
-	return Check{Check: func(r *http.Request) error {
-		group := tasks.New(context.WithoutCancel(r.Context()))
-		if !last.CompareAndSwap(nil, group) {
-			group.Stop()
-			if group = last.Load(); group == nil {
-				return nil // it ended just now
-			}
-		} else {
-			group.Go("health-"+what, func(context.Context) error {
-				defer group.Stop()
-				defer last.Store(nil)
-				call()
-				return nil
-			})
-		}
-		timer := time.NewTimer(patience)
-		defer timer.Stop()
-		select {
-		case <-group.Context().Done():
-			return nil
-		case <-timer.C:
-			return fmt.Errorf("%s took longer than %v", what, patience)
-		case <-r.Context().Done():
-			return fmt.Errorf("%s: %w", what, r.Context().Err())
-		}
-	}}
+func Responding(what string, limit time.Duration, call func()) Check {
+	r := &responder{what: what, limit: limit, call: call}
+	return Check{Check: r.check}
+}
+
+type responder struct {
+	what  string
+	limit time.Duration
+	call  func()
+
+	mu    sync.Mutex
+	begun time.Time     // of the call that has not come back
+	back  chan struct{} // closed when it does; nil: there is none
+}
+
+func (r *responder) check(req *http.Request) error {
+	back, begun := r.start(req.Context())
+	timer := time.NewTimer(min(respondWait, r.limit))
+	defer timer.Stop()
+	select {
+	case <-back:
+		return nil
+	case <-timer.C:
+	case <-req.Context().Done():
+	}
+	if time.Since(begun) >= r.limit {
+		return fmt.Errorf("%s took longer than expected", r.what)
+	}
+	return nil
+}
+
+// start gives the call under way, and makes one where there is none. It may
+// hang for ever, so that nobody waits for its end.
+func (r *responder) start(ctx context.Context) (back <-chan struct{}, begun time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.back != nil {
+		return r.back, r.begun
+	}
+	r.back, r.begun = make(chan struct{}), time.Now()
+	done := r.back
+	tasks.New(context.WithoutCancel(ctx)).Go("health-check", func(context.Context) error {
+		r.call()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.back = nil
+		close(done)
+		return nil
+	})
+	return done, r.begun
 }

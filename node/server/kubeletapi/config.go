@@ -148,9 +148,13 @@ type Parts struct {
 	// Allocated are the pods as they were admitted; nil: as the node has them.
 	Allocated func() []*corev1.Pod
 
-	// Checks add up to /healthz. The stock ones are "log" and "syncloop";
-	// "ping" is always there.
+	// Checks add up to /healthz. The stock ones are there by themselves, unless
+	// one has their name: "ping"; "syncloop", which asks for the pods; and "log",
+	// which calls FlushLogs.
 	Checks []node.Ordered[server.Check]
+	// FlushLogs writes what was logged so far; it hangs where nobody takes it.
+	// Nil: a line is logged for who debugs.
+	FlushLogs func()
 	// Configz is what /configz shows, Flags what /flagz does, without secrets.
 	Configz func() any
 	Flags   func() map[string]string

@@ -192,7 +192,7 @@ func TestDebugging(t *testing.T) {
 	answers{
 		"/debug/pprof/heap": "ok profile", "/debug/flags/v": "notacceptable unsupported http method",
 		"/configz": `ok {"kubeletconfig":"x"}`, "/flagz": "ok v=2\n", "/healthz": "ok ok", "/healthz/ping": "ok ok",
-		"/healthz/syncloop": "ok ok", "/healthz?verbose": "ok [+]syncloop ok", "/logs/": "ok", "/metrics": "ok series",
+		"/healthz/syncloop": "ok ok", "/healthz/log": "ok ok", "/healthz/disk": "ok ok", "/healthz?verbose": "ok [+]ping ok\n[+]disk ok\n[+]log ok\n[+]syncloop ok\nhealthz check passed", "/logs/": "ok", "/metrics": "ok series",
 		"/statusz": "ok Paths: /allocatedPods /attach /checkpoint /configz /containerLogs /debug /exec /flagz /healthz /logs /pods /portForward /run /runningpods",
 	}.check(t, w, http.MethodGet)
 	admin := w.admin()

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"nodekit.dev/node"
 	"nodekit.dev/node/server"
@@ -49,7 +50,7 @@ func Routes(cfg Config, parts Parts) ([]node.Ordered[server.Route], error) {
 	a := &api{cfg: cfg, parts: parts, log: parts.Log, streams: streams.New(streams.Config{
 		IdleTimeout: cfg.StreamIdleTimeout, Translate: cfg.TranslateWebSockets, WebSocket: parts.WebSocket,
 	}, parts.Log)}
-	health, err := server.Healthz(parts.Checks, parts.Log)
+	health, err := server.Healthz(withStock(parts), parts.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +67,30 @@ func Routes(cfg Config, parts Parts) ([]node.Ordered[server.Route], error) {
 	a.addDebug(&all)
 	a.addZPages(&all)
 	return all, nil
+}
+
+// The stock kubelet's patience with what may hang.
+const (
+	syncLoopLimit = 5 * time.Minute
+	logLimit      = 2 * time.Minute
+)
+
+// withStock adds the stock health checks that nobody replaced.
+func withStock(parts Parts) []node.Ordered[server.Check] {
+	flush := parts.FlushLogs
+	if flush == nil {
+		flush = func() { parts.Log.Debug("health check of the log") }
+	}
+	checks := slices.Clone(parts.Checks)
+	for _, stock := range []node.Ordered[server.Check]{
+		{Name: "log", Value: server.Responding("logging", logLimit, flush)},
+		{Name: "syncloop", Value: server.Responding("sync Loop", syncLoopLimit, func() { parts.Pods.Pods() })},
+	} {
+		if !slices.ContainsFunc(checks, func(c node.Ordered[server.Check]) bool { return c.Name == stock.Name }) {
+			checks = append(checks, stock)
+		}
+	}
+	return checks
 }
 
 // disabled answers where the debugging handlers would be.

@@ -74,7 +74,7 @@ func CipherSuites(names []string) (ids []uint16, insecure []string, err error) {
 	for _, name := range names {
 		id, weak, ok := suite(name)
 		if !ok {
-			errs = append(errs, fmt.Errorf("Cipher suite %s not supported or doesn't exist", name)) //nolint:staticcheck,revive // the stock kubelet's words
+			errs = append(errs, fmt.Errorf("Cipher suite %s not supported or doesn't exist", name)) //nolint:staticcheck // the stock kubelet's words
 			continue
 		}
 		ids = append(ids, id)

@@ -115,7 +115,7 @@ func (c *ClientCAs) Run(ctx context.Context) error {
 	var lost chan error
 	watch, err := fsnotify.NewWatcher()
 	if err == nil {
-		defer watch.Close()
+		defer func() { _ = watch.Close() }() // nothing is lost with it
 		events, lost = watch.Events, watch.Errors
 		// The directory: files are replaced by a rename, and volumes of
 		// Kubernetes swap a symlink beside the file.

@@ -113,7 +113,7 @@ func (h *Handler) services(w http.ResponseWriter, r *http.Request, q *query) {
 	if r.Header.Get("Accept-Encoding") == "gzip" {
 		w.Header().Set("Content-Encoding", "gzip")
 		packer := gzip.NewWriter(w)
-		defer packer.Close()
+		defer func() { _ = packer.Close() }() // the client is gone: nobody to tell
 		out = packer
 	}
 	journal, files := h.split(ctx, q.services)

@@ -50,7 +50,7 @@ func (p *Proxy) translate(w http.ResponseWriter, r *http.Request, t Target) {
 		p.fail(w, r, fmt.Errorf("speak SPDY with the runtime's streaming server: %w", err))
 		return
 	}
-	defer conn.Close()
+	defer hangUp(conn)
 	accept(w, r, commandV5, func(client *websocket.Conn) {
 		if err := p.command(r.Context(), client, conn, t.Options); err != nil {
 			p.log.Debug("a stream broke off", "path", r.URL.Path, "err", err)
@@ -79,9 +79,15 @@ func (p *Proxy) command(ctx context.Context, client *websocket.Conn, conn httpst
 		return outbound(ctx, client, streams, moved)
 	})
 	<-group.Context().Done()
-	client.Close()
-	conn.Close()
+	hangUp(client, conn)
 	return group.Wait()
+}
+
+// hangUp closes connections over which nothing more is to come.
+func hangUp(conns ...io.Closer) {
+	for _, c := range conns {
+		_ = c.Close()
+	}
 }
 
 // firstChannel is the lowest one that goes to the client.

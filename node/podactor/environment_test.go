@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -130,14 +131,14 @@ func TestEnvironmentIsAskedForWhileTheSandboxIsMade(t *testing.T) {
 }
 
 // classes and ranges are a RuntimeClasses and a UserNamespaces.
-type classes map[string]string
+type classes struct{ sync.Map } // name to handler
 
-func (c classes) RuntimeHandler(_ context.Context, req podactor.RuntimeHandlerRequest) (podactor.RuntimeHandlerResult, error) {
-	handler, known := c[req.Class]
+func (c *classes) RuntimeHandler(_ context.Context, req podactor.RuntimeHandlerRequest) (podactor.RuntimeHandlerResult, error) {
+	handler, known := c.Load(req.Class)
 	if !known {
 		return podactor.RuntimeHandlerResult{}, errors.New("runtimeclass.node.k8s.io \"" + req.Class + "\" not found")
 	}
-	return podactor.RuntimeHandlerResult{Handler: handler}, nil
+	return podactor.RuntimeHandlerResult{Handler: handler.(string)}, nil
 }
 
 type ranges struct{ held atomic.Int32 }
@@ -154,10 +155,11 @@ func (r *ranges) Release(context.Context, string) error {
 
 func TestHandlerAndUsersReachTheSpecs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		specs, users := newNeedySpecs(false), &ranges{}
+		specs, users, known := newNeedySpecs(false), &ranges{}, &classes{}
+		known.Store("kata", "kata-qemu")
 		pod := actortest.Pod("u1", "web", func(p *corev1.Pod) { p.Spec.RuntimeClassName, p.Spec.HostUsers = new("kata"), new(false) })
 		s := newStage(t, pod, func(s *stage) {
-			s.parts.Specs, s.parts.UserNamespaces, s.parts.RuntimeClasses = specs, users, classes{"kata": "kata-qemu"}
+			s.parts.Specs, s.parts.UserNamespaces, s.parts.RuntimeClasses = specs, users, known
 		})
 		s.after(time.Second)
 		s.wantRunning(1)
@@ -187,7 +189,7 @@ func TestHandlerAndUsersReachTheSpecs(t *testing.T) {
 func TestUnknownRuntimeClass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var events list[podactor.PodEvent]
-		known := classes{}
+		known := &classes{}
 		pod := actortest.Pod("u1", "web", func(p *corev1.Pod) { p.Spec.RuntimeClassName = new("kata") })
 		s := newStage(t, pod, func(s *stage) {
 			s.parts.RuntimeClasses = known
@@ -201,7 +203,7 @@ func TestUnknownRuntimeClass(t *testing.T) {
 		if w := s.Last("u1").Status.ContainerStatuses[0].State.Waiting; w == nil || w.Reason != "ContainerCreating" {
 			t.Errorf("waiting %+v", w)
 		}
-		known["kata"] = ""
+		known.Store("kata", "")
 		s.after(2 * time.Minute)
 		s.wantRunning(1)
 	})

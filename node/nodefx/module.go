@@ -141,7 +141,7 @@ func newNode(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, log *slog.Logger
 		Allocator: p.Allocator, Cgroups: p.Cgroups, Handlers: p.Handlers,
 		Sources: p.Sources, Mutators: p.Mutators, Admitters: p.Admitters, Hooks: p.Hooks,
 		SandboxMutators: p.SandboxMutators, ContainerMutators: p.ContainerMutators, StatusMutators: p.StatusMutators,
-		StatusSinks: append(p.StatusSinks, p.Contents), EventSinks: p.EventSinks, PodDirs: wire.PodDirs(cfg), Log: log,
+		StatusSinks: append(p.StatusSinks, p.Contents), EventSinks: p.EventSinks, PodDirs: wire.PodDirs(cfg), Observer: cfg.NodeObserver, Log: log,
 	}
 	if dir := cfg.Host.LogLinksDir; dir != "" {
 		np.Hooks = append(np.Hooks, node.Ordered[node.Hook]{Name: "log-links", Value: wire.LogLinks(dir, cfg.PodLogsDir, log.With("part", "log-links"))})

@@ -48,6 +48,10 @@ type Config struct {
 	// Cluster makes the agent a member of a cluster; nil: it stands alone.
 	Cluster *Cluster
 
+	// NodeObserver is told what happens to pods, for metrics. The other parts
+	// take their Observers in the values above.
+	NodeObserver node.Observer
+
 	// Log takes the log lines of all parts; nil: none.
 	Log *slog.Logger
 }

@@ -48,7 +48,7 @@ func (a *api) keepCAs(ctx context.Context) error {
 
 // newAPI makes the API of an agent that is in a cluster: without one there is
 // nobody to say who may use it.
-func newAPI(s settings, cfg wire.Config, agent *nodefx.Agent, ends *kubeletapi.Ends, log *slog.Logger) (*api, error) {
+func newAPI(s settings, cfg wire.Config, agent *nodefx.Agent, ends *kubeletapi.Ends, meters *meters, log *slog.Logger) (*api, error) {
 	kc := &s.loaded.Kubelet
 	member := agent.Member()
 	if member == nil || !*kc.EnableServer {
@@ -69,6 +69,8 @@ func newAPI(s settings, cfg wire.Config, agent *nodefx.Agent, ends *kubeletapi.E
 	if parts.Routes, err = apiRoutes(s, cfg, agent, ends, log); err != nil {
 		return nil, err
 	}
+	parts.Routes = append(parts.Routes, meters.routes(log)...)
+	parts.Observer = meters.requests()
 	parts.Log = log.With("part", "api")
 	a.server, err = server.NewAPI(apiConfig, parts)
 	return a, err

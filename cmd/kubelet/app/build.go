@@ -28,6 +28,12 @@ func build(ctx context.Context, s settings, log *slog.Logger) (*built, error) {
 	if err != nil {
 		return nil, err
 	}
+	var agent *nodefx.Agent
+	meters, err := newMeters(s, cfg.NodeName, func() []node.PodView { return agent.Node().Pods() })
+	if err != nil {
+		return nil, err
+	}
+	meters.observe(&cfg)
 	seen := eventLog{log: log, record: server.NewEvents(keptEvents)}
 	ends := kubeletapi.NewEnds()
 	opts := []nodefx.Option{nodefx.Config(cfg), nodefx.AddEventSink(seen), nodefx.AddStatusSink(ends)}
@@ -39,7 +45,7 @@ func build(ctx context.Context, s settings, log *slog.Logger) (*built, error) {
 		}
 		opts = append(opts, extra...)
 	}
-	agent, err := nodefx.New(opts...)
+	agent, err = nodefx.New(opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +56,7 @@ func build(ctx context.Context, s settings, log *slog.Logger) (*built, error) {
 	if err != nil {
 		return nil, err
 	}
-	api, err := newAPI(s, cfg, agent, ends, log)
+	api, err := newAPI(s, cfg, agent, ends, meters, log)
 	if err != nil {
 		return nil, err
 	}

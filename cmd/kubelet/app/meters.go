@@ -101,9 +101,9 @@ func featuresOf(gates config.Gates, features config.Features) []metrics.Feature 
 	return out
 }
 
-// observe puts the metrics' Observers into the configuration of each part that
-// takes one there.
+// observe puts the metrics' Observers into the configuration of each part.
 func (m *meters) observe(cfg *wire.Config) {
+	cfg.NodeObserver = m.pods.Observer()
 	cfg.CRI.Observer = m.runtime.Calls()
 	cfg.Images.Observer = m.runtime.Pulls()
 	cfg.Observe.Trace = m.runtime.Relists()
@@ -111,6 +111,10 @@ func (m *meters) observe(cfg *wire.Config) {
 	if cfg.Cluster == nil {
 		return
 	}
+	cfg.Cluster.RegisterObserver = register.Observer{
+		Registering: m.startup.Registering, Registered: m.startup.Registered, Ready: m.startup.Ready,
+	}
+	cfg.Cluster.StatusObserver = status.Observer{Written: m.startup.StatusWritten}
 	cfg.Cluster.API.Observer = apiserver.Observer{
 		Request:   func(r apiserver.Request) { m.client.Request(r.Method, r.Host, r.Code, r.Took) },
 		Throttled: func(lane apiserver.LaneID, waited time.Duration) { m.client.Throttled(lane.String(), waited) },
@@ -130,14 +134,6 @@ func (m *meters) ends(kind nodecert.Kind) *atomic.Int64 {
 	}
 	return &m.clientEnds
 }
-
-// registration observes how the node joins the cluster.
-func (m *meters) registration() register.Observer {
-	return register.Observer{Registering: m.startup.Registering, Registered: m.startup.Registered, Ready: m.startup.Ready}
-}
-
-// statuses observes the writer of pods' statuses.
-func (m *meters) statuses() status.Observer { return status.Observer{Written: m.startup.StatusWritten} }
 
 // requests observes the agent's own API.
 func (m *meters) requests() server.Observer {

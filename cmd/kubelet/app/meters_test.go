@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"nodekit.dev/node"
 	"nodekit.dev/node/server"
 	"nodekit.dev/node/wire"
@@ -28,12 +30,13 @@ func TestMeters(t *testing.T) {
 	cfg.CRI.Observer.Called(cri.Call{Method: "PullImage", Took: time.Second, Err: errors.New("away")})
 	cfg.Cluster.Certs.Observer.RenewFailed("client", errors.New("away"))
 	m.requests().Begun(server.Request{Method: "GET", Path: "pods", Port: server.ReadWrite})
-	m.statuses().Written(time.Second)
-	m.registration().Registering()
+	cfg.Cluster.StatusObserver.Written(time.Second)
+	cfg.Cluster.RegisterObserver.Registering()
+	cfg.NodeObserver.PodAdded(node.PodView{UID: "u", Pod: &corev1.Pod{}})
 	routes := m.routes(slog.New(slog.DiscardHandler))
 	text := get(t, routes[0].Value.Handler)
 	for _, want := range []string{
-		`kubelet_node_name{node="edge-7"} 1`, "kubelet_running_pods 0", `kubelet_runtime_operations_errors_total{operation_type="pull_image"} 1`,
+		`kubelet_node_name{node="edge-7"} 1`, "kubelet_running_pods 0", "kubelet_containers_per_pod_count_count 1", `kubelet_runtime_operations_errors_total{operation_type="pull_image"} 1`,
 		"kubelet_certificate_manager_client_expiration_renew_errors 1", "kubelet_certificate_manager_client_ttl_seconds +Inf",
 		`kubelet_http_requests_total{long_running="false",method="GET",path="pods",server_type="readwrite"} 1`,
 		"kubelet_pod_status_sync_duration_seconds_count 1", `kubernetes_feature_enabled{name="EventedPLEG",stage="ALPHA"} 0`,

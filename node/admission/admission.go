@@ -22,6 +22,8 @@ type Config struct {
 	// CompareTaints (gate TaintTolerationComparisonOperators, Alpha) lets
 	// tolerations compare numbers.
 	CompareTaints bool
+	// Features are those that the node has declared.
+	Features Features
 	// Retry is how soon a pod that was told "later" is asked for again where no
 	// news of what it waits for can be had. 0 means 10 s.
 	Retry time.Duration
@@ -66,6 +68,13 @@ func New(cfg Config, nodes Nodes, pods Pods) ([]node.Ordered[node.Admitter], err
 	chain.add("node-ports", newPorts(pods))
 	if nodes != nil {
 		chain.add("taints", taints{nodes, cfg.CompareTaints})
+	}
+	if cfg.Features.Version != "" {
+		features, err := newFeatures(cfg.Features)
+		if err != nil {
+			return nil, err
+		}
+		chain.add("features", features)
 	}
 	return chain.members, nil
 }

@@ -163,10 +163,19 @@ func TestAdmission(t *testing.T) {
 		"affinity before taints": {
 			nodes: known(tainted(evicting)), pod: pod(selecting("b")), want: "Reject NodeAffinity: " + affinity,
 		},
-		"deleted":   {nodes: known(tainted(evicting)), pod: pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })},
-		"succeeded": {nodes: known(tainted(evicting)), pod: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })},
-		"failed":    {nodes: known(tainted(evicting)), pod: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })},
-		"no pod":    {nodes: known(tainted(evicting))},
+		"feature that is there": {
+			cfg: Config{Features: Features{Version: "v1.37.2", Declared: []string{"RestartAllContainersOnContainerExits"}}}, pod: pod(restartingAll),
+		},
+		"feature that is not there": {
+			cfg: Config{Features: Features{Version: "v1.37.2"}}, pod: pod(restartingAll),
+			want: "Reject PodFeatureUnsupported: Pod requires node features that are not available: RestartAllContainersOnContainerExits",
+		},
+		"no feature needed":  {cfg: Config{Features: Features{Version: "v1.37.2"}}, pod: pod()},
+		"features not asked": {pod: pod(restartingAll)},
+		"deleted":            {nodes: known(tainted(evicting)), pod: pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })},
+		"succeeded":          {nodes: known(tainted(evicting)), pod: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })},
+		"failed":             {nodes: known(tainted(evicting)), pod: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })},
+		"no pod":             {nodes: known(tainted(evicting))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := asked(t, tc.cfg, tc.nodes, node.AdmitRequest{Pod: tc.pod, Static: tc.static})
@@ -188,13 +197,22 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
+func restartingAll(p *corev1.Pod) {
+	p.Spec.Containers = []corev1.Container{{RestartPolicyRules: []corev1.ContainerRestartRule{{
+		Action: corev1.ContainerRestartRuleActionRestartAllContainers,
+	}}}}
+}
+
 func tolerating(t corev1.Toleration) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{t} }
 }
 
 func TestNewNamesWhatIsMissing(t *testing.T) {
 	for want, make := range map[string]func() ([]node.Ordered[node.Admitter], error){
-		"pods":  func() ([]node.Ordered[node.Admitter], error) { return New(Config{}, nil, nil) },
+		"pods": func() ([]node.Ordered[node.Admitter], error) { return New(Config{}, nil, nil) },
+		"version \"one\"": func() ([]node.Ordered[node.Admitter], error) {
+			return New(Config{Features: Features{Version: "one"}}, nil, noPods{})
+		},
 		"Retry": func() ([]node.Ordered[node.Admitter], error) { return New(Config{Retry: -1}, nil, noPods{}) },
 	} {
 		if _, err := make(); err == nil || !strings.Contains(err.Error(), want) {
@@ -205,7 +223,7 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 
 // TestOrder is what docs and vendors rely on.
 func TestOrder(t *testing.T) {
-	all, err := New(Config{}, fakeNodes{}, noPods{})
+	all, err := New(Config{Features: Features{Version: "v1.37.2"}}, fakeNodes{}, noPods{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +236,7 @@ func TestOrder(t *testing.T) {
 	for _, a := range sorted {
 		names = append(names, a.Name)
 	}
-	if want := []string{"os", "node-affinity", "node-name", "node-ports", "taints"}; !slices.Equal(names, want) {
+	if want := []string{"os", "node-affinity", "node-name", "node-ports", "taints", "features"}; !slices.Equal(names, want) {
 		t.Errorf("%q, want %q", names, want)
 	}
 }

@@ -9,7 +9,7 @@
 //	parts.Admitters = append(parts.Admitters, admitters...)
 //
 // The admitters, in order: "os", "node-affinity", "node-name", "node-ports",
-// "taints". A vendor puts its own between them by name, see node.Ordered.
+// "taints", "features". A vendor puts its own between them by name, see node.Ordered.
 //
 // Besides yes and no there is "later": the pod stays Pending, says in its
 // condition nodekit.dev/Admitted what it waits for, and is asked for again. It

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"nodekit.dev/cmd/kubelet/config"
+	"nodekit.dev/node/admission"
 	"nodekit.dev/node/wire"
 	"nodekit.dev/resources"
 )
@@ -48,6 +49,9 @@ func translate(ctx context.Context, s settings, log *slog.Logger) (wire.Config, 
 	podEnvironment(&cfg, kc, features)
 	if cfg.Cluster, err = cluster(s); err != nil {
 		return cfg, err
+	}
+	if cfg.Cluster != nil && features.Enabled("NodeDeclaredFeatures") {
+		cfg.Admission.Features = admission.Features{Version: kubernetesVersion, Declared: cfg.Cluster.Register.DeclaredFeatures}
 	}
 	return cfg, logConfig(&cfg, kc)
 }

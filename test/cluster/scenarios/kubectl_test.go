@@ -68,7 +68,7 @@ spec:
   containers:
   - name: main
     image: BUSYBOX
-    command: [sh, -c, "for i in 1 2 3 4 5; do echo line $i; done; echo to stderr >&2; exec sleep 10000"]
+    command: [sh, -c, "for i in 1 2 3 4 5; do echo line $i; done; sleep 1; echo to stderr >&2; exec sleep 10000"]
   - {name: second, image: WEB, args: ["-root=/etc"]}
 `
 
@@ -225,7 +225,7 @@ func kubectlExecTTY(t *testing.T, e *env, ns string) {
 	e.untilPod(t, patience, ns, "sleeper", ready)
 	for _, p := range protocols() {
 		t.Run(p.name, func(t *testing.T) {
-			kubectl := p.command(e, t.Context(), "-n", ns, "exec", "-it", "sleeper", "--", "sh", "-c", `'tty && stty size && exit 3'`)
+			kubectl := p.command(e, t.Context(), "-n", ns, "exec", "-it", "sleeper", "--", "sh", "-c", `'tty; until stty size 2>/dev/null | grep "33 77"; do sleep 0.1; done; exit 3'`) // the size comes a moment after the start
 			cmd := exec.CommandContext(t.Context(), "script", "-qec", "stty rows 33 cols 77; "+strings.Join(kubectl.Args, " "), "/dev/null")
 			cmd.Env = kubectl.Env
 			var stdout bytes.Buffer

@@ -143,7 +143,11 @@ func (a *api) users(kc *config.KubeletConfiguration, features config.Features, m
 		if err != nil {
 			return parts, err
 		}
-		parts.Authenticators = append(parts.Authenticators, node.Ordered[server.Authenticator]{Name: "token-review", Value: reviewed})
+		var after []string // a certificate costs no question
+		if a.cas != nil {
+			after = []string{"x509"}
+		}
+		parts.Authenticators = append(parts.Authenticators, node.Ordered[server.Authenticator]{Name: "token-review", After: after, Value: reviewed})
 	}
 	parts.Authorizers, err = authorizers(kc, asks)
 	return parts, err

@@ -38,10 +38,10 @@ type latePods struct{ node *node.Node }
 func (l *latePods) Pods() []node.PodView { return l.node.Pods() }
 
 // runNode runs a node with the default admitters on a strict runtime in memory.
-func runNode(t *testing.T, b *actortest.Bench, root string) (n *node.Node, source channel, stop func()) {
+func runNode(t *testing.T, b *actortest.Bench, root string, nodes ...admission.Nodes) (n *node.Node, source channel, stop func()) {
 	t.Helper()
 	pods := &latePods{}
-	admitters, err := admission.New(admission.Config{}, nil, pods)
+	admitters, err := admission.New(admission.Config{}, append(nodes, nil)[0], pods)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,5 +138,43 @@ func TestPortsOfABurst(t *testing.T) {
 		source <- node.SourceUpdate{Pods: pods}
 		after(time.Minute)
 		check("after a restart")
+	})
+}
+
+// clean is a node without taints.
+type clean struct{ tainted }
+
+func (clean) Node(context.Context) (*corev1.Node, bool, error) { return &corev1.Node{}, true, nil }
+
+// TestTaintWhileTheAgentWasAway: a pod that does not tolerate it is ended by the
+// agent that comes back (k/k#101218); one that does, and a static one, run on.
+func TestTaintWhileTheAgentWasAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := actortest.New(t, runtimetest.Config{})
+		root := t.TempDir()
+		from := func(source string) func(*corev1.Pod) {
+			return func(p *corev1.Pod) { p.Annotations = map[string]string{"kubernetes.io/config.source": source} }
+		}
+		tolerant := func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} }
+		pods := []*corev1.Pod{
+			actortest.Pod("plain", "plain", from("api")), actortest.Pod("tolerant", "tolerant", from("api"), tolerant),
+			actortest.Pod("static", "static", from("file")),
+		}
+		_, source, stop := runNode(t, b, root, clean{})
+		source <- node.SourceUpdate{Pods: pods}
+		after(time.Minute)
+		stop()
+		_, source, stop = runNode(t, b, root, tainted{})
+		defer stop()
+		source <- node.SourceUpdate{Pods: pods}
+		after(time.Minute)
+		for uid, want := range map[string]int{"plain": 0, "tolerant": 1, "static": 1} {
+			if got := b.Running(t, uid); got != want {
+				t.Errorf("%s: %d containers run, want %d", uid, got, want)
+			}
+		}
+		if s := b.Last("plain").Status; s.Phase != corev1.PodFailed || s.Reason != "TaintToleration" {
+			t.Errorf("%s %s: %s", s.Phase, s.Reason, s.Message)
+		}
 	})
 }

@@ -357,6 +357,27 @@ func TestForbiddenIsTriedAgain(t *testing.T) {
 	})
 }
 
+func TestWatchesThatEndAtOnceAreNotOpenedInALoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := podapitest.New()
+		l := follow(t, api)
+		after(time.Minute)
+		l.took()
+		api.EndWatchesAtOnce(true)
+		after(5 * time.Minute)
+		if syncs := len(l.took()); syncs < 10 || syncs > 60 {
+			t.Errorf("%d watches in 5 minutes", syncs)
+		}
+		api.EndWatchesAtOnce(false)
+		after(20 * time.Second)
+		api.Create(pod("a", "a"))
+		synctest.Wait()
+		if !slices.Equal(names(l.last().Pods), []string{"a"}) {
+			t.Errorf("update %+v", l.last())
+		}
+	})
+}
+
 func TestConfig(t *testing.T) {
 	for name, change := range map[string]func(*apipods.Config){
 		"NodeName":    func(c *apipods.Config) { c.NodeName = "" },

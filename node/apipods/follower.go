@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"nodekit.dev/internal/backoff"
 	"nodekit.dev/node"
 )
 
@@ -24,8 +26,8 @@ type follower struct {
 	pods    map[types.UID]known
 	// version is where the next watch begins; empty: a list comes first.
 	version string
-	// reached is set when the server answered in this round.
-	reached bool
+	failed  backoff.State
+	warned  bool
 }
 
 // known is one pod: the API server's copy, and what the node was given of it
@@ -60,7 +62,6 @@ func (f *follower) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.reached = true
 	now := time.Now()
 	before := f.pods
 	f.pods = make(map[types.UID]known, len(list.Items))
@@ -97,26 +98,54 @@ func (f *follower) watch(ctx context.Context) error {
 		return f.watchFailed(err)
 	}
 	defer events.Stop()
-	f.reached = true
 	f.copies.InSync()
-	count := 0
+	lasts := time.After(shortWatch)
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-lasts:
+			f.works()
 		case event, open := <-events.ResultChan():
 			if !open {
-				if count == 0 && time.Since(began) < time.Second {
-					return errors.New("the server ended the watch at once")
+				if time.Since(began) < shortWatch {
+					return errShort
 				}
 				return nil
 			}
 			if err := f.event(ctx, event); err != nil {
 				return f.watchFailed(err)
 			}
-			count++
 		}
 	}
+}
+
+// A watch that ends sooner than that failed. One alone is nothing to tell: a new
+// certificate ends all connections.
+const shortWatch = time.Second
+
+var errShort = errors.New("the server ended the watch at once")
+
+// works ends the back-off: the server does what it should.
+func (f *follower) works() {
+	if f.warned {
+		f.log.Info("the API server's pods are watched again", "failures", f.failed.Failures)
+	}
+	f.failed, f.warned = backoff.State{}, false
+}
+
+// failedWith notes a failure and says how long to wait. It warns once while the
+// server is away.
+func (f *follower) failedWith(ctx context.Context, err error) time.Duration {
+	policy := backoff.Policy{Base: f.cfg.RetryBase, Max: f.cfg.RetryMax}
+	f.failed = f.failed.Fail(policy, time.Now(), err.Error())
+	wait := f.failed.Delay + rand.N(f.failed.Delay/2+1)
+	level := slog.LevelDebug
+	if !f.warned && (f.failed.Failures > 1 || !errors.Is(err, errShort)) {
+		level, f.warned = slog.LevelWarn, true
+	}
+	f.log.Log(ctx, level, "can not follow the API server's pods; running pods stay, trying again", "retryIn", wait, "err", err)
+	return wait
 }
 
 // watchFailed notes whether everything is to be listed anew.

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"nodekit.dev/internal/backoff"
 	"nodekit.dev/node"
 )
 
@@ -111,35 +109,15 @@ func (*Source) Name() string { return Name }
 // again after it returned, not twice at a time.
 func (s *Source) Run(ctx context.Context, updates chan<- node.SourceUpdate) error {
 	f := &follower{Source: s, updates: updates, pods: map[types.UID]known{}}
-	policy := backoff.Policy{Base: s.cfg.RetryBase, Max: s.cfg.RetryMax}
-	var failed backoff.State
 	for ctx.Err() == nil {
-		f.reached = false
 		err := f.once(ctx)
-		if f.reached && failed.Failures > 0 {
-			s.log.Info("the API server's pods are watched again", "failures", failed.Failures)
-			failed = backoff.State{}
-		}
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		failed = failed.Fail(policy, time.Now(), err.Error())
-		wait := failed.Delay + rand.N(failed.Delay/2+1)
-		s.tellFailure(ctx, failed, wait, err)
 		select {
-		case <-time.After(wait):
+		case <-time.After(f.failedWith(ctx, err)):
 		case <-ctx.Done():
 		}
 	}
 	return ctx.Err()
-}
-
-// tellFailure warns once, when the server goes away.
-func (s *Source) tellFailure(ctx context.Context, failed backoff.State, wait time.Duration, err error) {
-	level := slog.LevelDebug
-	if failed.Failures == 1 {
-		level = slog.LevelWarn
-	}
-	s.log.Log(ctx, level, "can not follow the API server's pods; running pods stay, trying again",
-		"retryIn", wait, "err", err)
 }

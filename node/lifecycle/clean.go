@@ -12,12 +12,25 @@ func (d *decision) clean() {
 	if !leaves {
 		d.removeDead()
 	}
-	if !d.sandboxesEnded(leaves) || !d.unmounted() || !d.cgroupRemoved() || !leaves {
+	if !d.sandboxesEnded(leaves) || !d.lookedAgain() || !d.unmounted() || !d.cgroupRemoved() || !leaves {
 		return
 	}
 	if d.cleanupHooksDone() && !d.in.Seen.DirsGone {
 		d.try(Action{Kind: RemovePodDir, Key: KeyDirs})
 	}
+}
+
+// lookedAgain says that the runtime was looked at since the pod is to end, and
+// asks for that look. A call of an agent that was killed may take effect after
+// the first look of the one after it, which until now had no reason for a second:
+// volumes and cgroup are not to go under a sandbox that came that late.
+func (d *decision) lookedAgain() bool {
+	looked := d.in.Seen.LookedAt
+	if looked.IsZero() || !looked.Before(d.mem.EndingAt) {
+		return true
+	}
+	d.plan.LookSince = d.mem.EndingAt
+	return false
 }
 
 // sandboxesEnded stops all sandboxes, or removes them with what is in them.

@@ -239,10 +239,11 @@ func (d *decision) settleInits(inits []corev1.ContainerStatus) {
 	}
 }
 
-// cameToMains says whether the pod got past its init containers.
+// cameToMains says whether the pod got past its init containers, as far as is
+// known now or was told before.
 func (d *decision) cameToMains(s *corev1.PodStatus) bool {
 	inits := s.InitContainerStatuses
-	if len(inits) == 0 || d.initialized {
+	if len(inits) == 0 || d.initialized || d.toldOfMainEnds() {
 		return true
 	}
 	for _, st := range s.ContainerStatuses {
@@ -252,6 +253,13 @@ func (d *decision) cameToMains(s *corev1.PodStatus) bool {
 	}
 	last := inits[len(inits)-1].State.Terminated
 	return last != nil && last.ExitCode == 0
+}
+
+func (d *decision) toldOfMainEnds() bool {
+	old := d.oldStatus()
+	return old != nil && slices.ContainsFunc(old.ContainerStatuses, func(st corev1.ContainerStatus) bool {
+		return st.State.Terminated != nil
+	})
 }
 
 func settle(st *corev1.ContainerStatus) {

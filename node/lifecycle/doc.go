@@ -11,9 +11,11 @@
 //
 // The phase only rises. Why a pod stops is a reason beside it ([StopReason]).
 //
-// The caller (node/podactor) owes the machine five things:
+// The caller (node/podactor) owes the machine six things:
 //
 //   - it calls Decide whenever something changed and at Plan.Wake,
+//   - it looks at the runtime where no look began since Plan.LookSince, and calls
+//     Decide with what that brought, also where it is nothing new,
 //   - it hands back Plan.Mem unchanged,
 //   - it starts each action of Plan.Do at once, holds its key in Input.Busy
 //     until the action returned, and puts what the action left behind into

@@ -26,6 +26,9 @@ func (d *decision) chooseEnding() {
 	if d.mem.Ending == nil {
 		return
 	}
+	if d.mem.EndingAt.IsZero() {
+		d.mem.EndingAt = d.now
+	}
 	if r := d.mem.Ending.Reason; r == StopEvicted || r == StopShutdown {
 		d.mem.Disrupted = true
 	}

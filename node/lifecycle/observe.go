@@ -53,7 +53,7 @@ func (d *decision) recall(c *container) {
 	c.mem.Restarts = st.RestartCount
 	c.mem.Ran = st.RestartCount > 0
 	last := st.State.Terminated
-	if last == nil {
+	if last == nil || neverStarted(&st) {
 		last = st.LastTerminationState.Terminated
 	}
 	run := ""
@@ -69,6 +69,15 @@ func (d *decision) recall(c *container) {
 		c.mem.Run = Run{ID: run, Attempt: uint32(st.RestartCount)}
 	}
 	c.mem.Anew = len(c.runs) == 0 && st.State.Running == nil && toldOfRestartAll(d.in.Want.Prior)
+}
+
+// neverStarted says that the end that a status tells of was given, when its pod
+// ended, to a container that never ran (see settleLost): a pod that begins anew,
+// as a static one does, has yet to start it.
+func neverStarted(st *corev1.ContainerStatus) bool {
+	end := st.State.Terminated
+	return end != nil && end.Reason == reasonLost && end.Message == messageLost &&
+		end.ContainerID == "" && st.ContainerID == "" && st.RestartCount == 0
 }
 
 // nameRun takes the runtime's prefix off a container ID of a status.

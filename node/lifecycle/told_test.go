@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -178,4 +180,74 @@ func TestOwnsCondition(t *testing.T) {
 			t.Errorf("%s: %v", kind, !want)
 		}
 	}
+}
+
+// A static pod that the node's shutdown ended before it ran is told as failed,
+// with an end for each container. After the node is up again it begins anew.
+func TestAnEndGivenToWhatNeverRanIsNoRun(t *testing.T) {
+	w := newWorld(t, newPod(corev1.RestartPolicyNever, mainC("a"), mainC("b")))
+	w.want.Static = true
+	w.hold[Admit] = true
+	w.settle()
+	w.stopNow(StopShutdown, 0)
+	w.settle()
+	w.expectPhase(Cleaning, corev1.PodFailed)
+	w.expectState("a", "ContainerStatusUnknown(137)")
+
+	w.want.Stop = nil
+	w.hold[Admit] = false
+	w.restartAgent()
+	w.exits["b#0"] = 0
+	w.settle()
+	w.expectPhase(Running, corev1.PodRunning)
+	w.expectState("a", "running")
+	w.expectState("b", "Completed(0)")
+	if n := w.status("a").RestartCount; n != 0 {
+		t.Fatalf("the first run counts as restart %d", n)
+	}
+	w.exit("a-0", 0)
+	w.settle()
+	w.expectPhase(Cleaning, corev1.PodSucceeded)
+}
+
+// What was told of the containers of a pod that ended stays told, also when its
+// sandbox is gone and when another agent tells it.
+func TestEndsOfAPodThatEndedStayTold(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pod   *corev1.Pod
+		wantA string
+	}{
+		"before its init container": {newPod(corev1.RestartPolicyNever, initC("i"), mainC("a"), mainC("b")), "PodInitializing"},
+		"before its containers":     {newPod(corev1.RestartPolicyNever, mainC("a"), mainC("b")), "ContainerStatusUnknown(137)"},
+		"after its sidecar":         {newPod(corev1.RestartPolicyNever, sidecar("s"), mainC("a"), mainC("b")), "ContainerStatusUnknown(137)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tc.pod)
+			w.hold[Pull] = true
+			w.settle()
+			if _, flying := w.busy[KeyImage("s")]; flying {
+				w.land(KeyImage("s"))
+				w.settle()
+			}
+			w.stopNow(StopDeleted, 0)
+			w.hold[RemovePodDir] = true
+			w.settle()
+			w.expectState("a", tc.wantA)
+			before := stateStrings(w)
+			w.restartAgent()
+			w.settle()
+			if after := stateStrings(w); after != before {
+				t.Fatalf("told %s, before the restart %s", after, before)
+			}
+		})
+	}
+}
+
+func stateStrings(w *world) string {
+	var all []string
+	s := w.plan.Status
+	for _, st := range slices.Concat(s.InitContainerStatuses, s.ContainerStatuses) {
+		all = append(all, st.Name+" "+st.ContainerID+" "+stateString(st.State))
+	}
+	return strings.Join(all, ", ")
 }

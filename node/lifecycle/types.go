@@ -38,6 +38,9 @@ type Plan struct {
 	Events []Event
 	// Wake is when to decide again if nothing happens before; zero: never.
 	Wake time.Time
+	// LookSince asks for a look at the runtime that begins then or later, as what
+	// was seen is too old for what is to be done next; zero: none is needed.
+	LookSince time.Time
 }
 
 // Phase is where a pod is in its life. It only rises.
@@ -281,6 +284,9 @@ type Memory struct {
 	Phase Phase
 	// Ending is why the pod ends, once that is decided. Sticky.
 	Ending *Stop
+	// EndingAt is when Ending was chosen: what was seen before that says too
+	// little of what there is to take away.
+	EndingAt time.Time
 	// Disrupted is true once the node, not the user, asked for the end. Sticky.
 	Disrupted bool
 	// KillAt is when the grace of the whole pod is over; only falls.

@@ -276,6 +276,9 @@ func (r *run) step() {
 	for _, action := range plan.Do {
 		r.start(action)
 	}
+	if !plan.LookSince.IsZero() {
+		r.lookSince(plan.LookSince)
+	}
 	r.wake = plan.Wake
 	if !plan.Wake.IsZero() && !plan.Wake.After(input.Now) {
 		r.wake = input.Now.Add(100 * time.Millisecond) // never spin, whatever was planned

@@ -92,6 +92,13 @@ func (r *run) lookNow() {
 	})
 }
 
+// lookSince looks unless a look began since then; one that fails is tried again.
+func (r *run) lookSince(at time.Time) {
+	if r.looks.since.Before(at) {
+		r.lookNow()
+	}
+}
+
 // look reads the pod from the runtime, and its mounts where they are not known
 // yet. A panic of a part counts as an error.
 func (a *Actor) look(ctx context.Context, uid string, volumes bool) (done lookDone) {

@@ -199,3 +199,27 @@ func TestMirrorOfAPodWhoseManifestCanNotBeRead(t *testing.T) {
 		s.CheckEmpty()
 	})
 }
+
+// A node that lost its runtime's state starts its static pods anew; a mirror
+// whose pod has ended can not be taken back to running.
+func TestStaticPodThatRunsAnewGetsAnotherMirror(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.manifest(manifestPod("s1", "static"))
+		s.after(time.Second)
+		mirror := s.wantPhase("static", corev1.PodRunning)
+		s.agent.node.StopPod("s1", lifecycle.Stop{
+			Reason: lifecycle.StopEvicted, StatusReason: "Evicted", Message: "The node was low on resource: memory.", At: time.Now(),
+		})
+		s.after(time.Minute)
+		failed := s.wantPhase("static", corev1.PodFailed)
+		if c := condition(failed, corev1.DisruptionTarget); failed.UID != mirror.UID || failed.Status.Reason != "Evicted" || c.Reason != corev1.PodReasonTerminationByKubelet {
+			t.Errorf("mirror %s: %+v", failed.UID, failed.Status)
+		}
+		s.restart() // which forgets the eviction, as the stock kubelet does
+		s.after(time.Minute)
+		if next := s.wantPhase("static", corev1.PodRunning); next.UID == mirror.UID {
+			t.Error("the phase of a mirror was taken back")
+		}
+	})
+}

@@ -100,6 +100,8 @@ func nextForMirror(v view) (step, error) {
 		return step{verb: doRemind}, nil
 	case !v.says.Informed:
 		return step{}, nil // what the node says next will take the mirror's status into account
+	case terminal(v.has.Status.Phase) && !terminal(v.says.Status.Phase) && v.says.Phase < lifecycle.Stopping:
+		return step{verb: doDelete, why: "it tells of an end, and its static pod runs anew"}, nil // no phase is taken back
 	}
 	return v.patch()
 }

@@ -64,6 +64,7 @@ func TestNext(t *testing.T) {
 		"mirror, node reminded of old":  {view{mirror: true, says: staticSays("s", lifecycle.Running, true), has: mirrorPod("m", "s", "Pending", false), reminded: mirrorPod("m0", "s", "Pending", false)}, doRemind},
 		"mirror, node did not speak":    {view{mirror: true, says: staticSays("s", lifecycle.Running, false), has: mirrorPod("m", "s", "Pending", false), reminded: mirrorPod("m", "s", "Pending", false)}, doNothing},
 		"mirror, node spoke":            {view{mirror: true, says: staticSays("s", lifecycle.Running, true), has: mirrorPod("m", "s", "Pending", false), reminded: mirrorPod("m", "s", "Pending", false)}, doPatch},
+		"mirror of an earlier life":     {view{mirror: true, says: staticSays("s", lifecycle.Running, true), has: mirrorPod("m", "s", "Failed", false), reminded: mirrorPod("m", "s", "Failed", false)}, doDelete},
 		"mirror of another":             {view{mirror: true, says: staticSays("s", lifecycle.Running, true), has: mirrorPod("m", "old", "Running", false)}, doDelete},
 		"mirror that a user deletes":    {view{mirror: true, says: staticSays("s", lifecycle.Running, true), has: mirrorPod("m", "s", "Running", true)}, doDelete},
 		"and that is going":             {view{mirror: true, says: staticSays("s", lifecycle.Running, true), has: mirrorPod("m", "s", "Running", true), deleted: "m"}, doNothing},

@@ -28,10 +28,11 @@ type agent struct {
 	flights map[lifecycle.Key]*flight
 	plan    lifecycle.Plan
 
-	looks, applied int // numbers of the newest look started, and taken in
-	version        int // of the world, as taken in
-	failures       int // looks in a row
-	wakes          int // number of the newest alarm
+	looks, applied int       // numbers of the newest look started, and taken in
+	version        int       // of the world, as taken in
+	lookingSince   time.Time // when the newest look began
+	failures       int       // looks in a row
+	wakes          int       // number of the newest alarm
 	preStopRan     map[string]bool
 	peeks          bool // it looks also while it is held
 
@@ -101,7 +102,8 @@ func (a *agent) relist() {
 // later. An older look never replaces what a newer one brought.
 func (a *agent) look() {
 	a.looks++
-	number := a.looks
+	number, began := a.looks, a.l.now
+	a.lookingSince = began
 	slow := 20 * time.Millisecond
 	if a.l.chance(Stale, 0.1) {
 		slow = 5 * time.Second
@@ -119,7 +121,7 @@ func (a *agent) look() {
 		}
 		view, version := a.w.view(), a.w.version
 		mounted := maps.Clone(a.w.mounted)
-		a.l.after(between(a.l.rng, time.Millisecond, slow), func() { a.looked(number, version, view, mounted) })
+		a.l.after(between(a.l.rng, time.Millisecond, slow), func() { a.looked(number, version, began, view, mounted) })
 	})
 }
 
@@ -129,13 +131,13 @@ func (a *agent) lookAgain() {
 	}
 }
 
-func (a *agent) looked(number, version int, view runtime.Pod, mounted map[string]bool) {
+func (a *agent) looked(number, version int, began time.Time, view runtime.Pod, mounted map[string]bool) {
 	if a.dead || a.over || number <= a.applied || a.want.Held && !a.peeks {
 		return
 	}
-	news := !a.seen.Looked || version != a.version
+	news := !a.seen.Looked || version != a.version || !a.plan.LookSince.IsZero()
 	a.failures, a.applied, a.version = 0, number, version
-	a.seen.Looked, a.seen.Runtime = true, view
+	a.seen.Looked, a.seen.LookedAt, a.seen.Runtime = true, began, view
 	if !a.seen.VolumesLooked {
 		a.seen.VolumesLooked, a.seen.Mounted = true, mounted
 	}
@@ -151,8 +153,12 @@ func (a *agent) looked(number, version int, view runtime.Pod, mounted map[string
 	}
 }
 
-// markSeen ends the excuse of having been made by somebody else.
+// markSeen ends the excuse of having been made by somebody else. What an agent
+// that is held sees is no news to the one that it waits for.
 func (a *agent) markSeen() {
+	if a.want.Held {
+		return
+	}
 	for _, s := range a.seen.Runtime.Sandboxes {
 		if t := a.w.sandbox(s.ID); t != nil && t.seenAt.IsZero() {
 			t.seenAt = a.l.now
@@ -249,6 +255,9 @@ func (a *agent) step() {
 	}
 	for _, action := range plan.Do {
 		a.start(action)
+	}
+	if a.lookingSince.Before(plan.LookSince) {
+		a.look()
 	}
 	a.wakeAt(plan.Wake)
 	if a.mem.Phase == lifecycle.Finished && a.mem.Ending.Reason.Leaves() && len(a.flights) == 0 {

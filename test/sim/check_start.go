@@ -240,15 +240,15 @@ func (a *agent) checkBackoff(f *flight) {
 	for _, r := range a.w.pastOf(f.Container).runs {
 		due = time.Time{}
 		switch {
-		case r.voided || r.removed && r.FinishedAt.IsZero():
-			continue
-		case r.doneBy["Changed"]:
+		case r.doneBy["Changed"]: // also where a restart of all came after it
 			inARow = 0
 			continue
+		case r.voided || r.removed && r.FinishedAt.IsZero():
+			continue
+		case r.FinishedAt.Sub(r.StartedAt) >= rules.BackoffReset: // whoever ended it
+			inARow = 1
 		case r.killed != "" && r.killed != "Unhealthy" && r.killed != "FailedPostStartHook":
 			continue
-		case r.FinishedAt.Sub(r.StartedAt) >= rules.BackoffReset:
-			inARow = 1
 		default:
 			// An agent without memory counts what the run itself tells.
 			inARow = min(inARow+1, int(r.restarts)+1)

@@ -128,13 +128,13 @@ func (a *agent) checkContainerStatus(st corev1.ContainerStatus) {
 		}
 	}
 	must(states == 1, "one state", "%s has %d", st.Name, states)
-	shown := false
-	for _, r := range a.seen.Runtime.Containers {
-		shown = shown || r.Name == st.Name && (r.State == runtime.ContainerRunning || r.State == runtime.ContainerUnknown)
-	}
+	shown, newest := a.showsRun(st.Name)
 	_, busy := a.flights[lifecycle.KeyContainer(st.Name)]
 	must(st.State.Running == nil || shown || busy, "running when it runs", "%s does not", st.Name)
-	must(st.State.Terminated == nil || !shown, "terminated when it ended", "%s runs", st.Name)
+	// An older run may be alive: a start of a dead agent that came late made one
+	// more, one of the two is stopped as doubled, and meanwhile the newest ends.
+	// What a status tells is the newest; the pod is not over before both are.
+	must(st.State.Terminated == nil || !newest, "terminated when it ended", "%s runs", st.Name)
 	_, what, _ := specOf(a.want.Pod, st.Name)
 	must(!st.Ready || st.State.Running != nil || what == initC, "ready when it runs", "%s does not", st.Name)
 	if old := a.mem.Status; old != nil {
@@ -149,6 +149,20 @@ func (a *agent) checkContainerStatus(st corev1.ContainerStatus) {
 	if last := a.w.last(st.Name); last != nil && a.shows(last.ID) {
 		must(st.RestartCount == last.restarts || a.w.pastOf(st.Name).hazy, "restart count", "%s tells %d, is %d", st.Name, st.RestartCount, last.restarts)
 	}
+}
+
+// showsRun says whether the agent was shown any run of a container alive, and
+// whether it was so shown the newest.
+func (a *agent) showsRun(name string) (some, newest bool) {
+	first := true
+	for _, r := range a.seen.Runtime.Containers { // newest first
+		if r.Name != name || r.State == runtime.ContainerCreated {
+			continue
+		}
+		up := r.State == runtime.ContainerRunning || r.State == runtime.ContainerUnknown
+		some, newest, first = some || up, newest || first && up, false
+	}
+	return some, newest
 }
 
 func condition(s *corev1.PodStatus, kind corev1.PodConditionType) *corev1.PodCondition {

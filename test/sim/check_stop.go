@@ -139,12 +139,10 @@ func (a *agent) checkEffect(f *flight) {
 			must(c.ID != f.ContainerID, "no removal of running", "%s is removed while it runs", c.ID)
 		}
 	case lifecycle.Unmount:
-		must(len(w.ready(f.issued)) == 0, "no unmount under a sandbox", "volume %s", f.Volume)
-		must(len(w.running(f.issued)) == 0, "no unmount under a container", "volume %s", f.Volume)
+		a.checkNothingStands(f, "no unmount")
 		a.checkNothingStarts(f)
 	case lifecycle.RemoveCgroup:
-		must(len(w.running(f.issued)) == 0, "no cgroup removed under a container", "")
-		must(len(w.ready(f.issued)) == 0, "no cgroup removed under a sandbox", "")
+		a.checkNothingStands(f, "no cgroup removed")
 		a.checkNothingStarts(f)
 	case lifecycle.RunHooksCleanup:
 		must(len(w.running(f.issued)) == 0 && len(w.mounted) == 0 && !w.cgroup, "cleanup last", "there is %s", w.left())
@@ -185,6 +183,19 @@ func (a *agent) checkSandboxEnd(f *flight) {
 	for _, other := range a.flights {
 		a.l.must(other.Kind != lifecycle.StartContainer || other.SandboxID != f.SandboxID || other.effective,
 			"no sandbox ended over a container", "%s of %s while %s starts", f.Kind, f.SandboxID, other.Container)
+	}
+}
+
+// checkNothingStands holds that what sandboxes and containers stand on goes after
+// them: also after those that a dead agent's call made behind the back of this
+// one, if they were there when the end was decided. Who takes away looks first.
+func (a *agent) checkNothingStands(f *flight, rule string) {
+	known := func(o origin, made time.Time) bool { return !o.hidden(f.issued) || made.Before(a.facts.ended) }
+	for _, s := range a.w.sandboxes {
+		a.l.must(!s.Ready || !known(s.origin, s.CreatedAt), rule+" under a sandbox", "%s under %s", describe(f.Action), s.ID)
+	}
+	for _, c := range a.w.containers {
+		a.l.must(!alive(c) || !known(c.origin, c.CreatedAt), rule+" under a container", "%s under %s", describe(f.Action), c.ID)
 	}
 }
 

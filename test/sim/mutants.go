@@ -50,7 +50,7 @@ func mutants() []mutant {
 			"a new sandbox is not initialized"},
 		{"hooks run after the stop", "stop.go", "if d.in.Seen.StoppingDone || d.pod == nil || !d.anyRunning() {", "if d.pod != nil {",
 			"load balancers learn too late"},
-		{"volumes go before the sandbox", "clean.go", "if !d.sandboxesEnded(leaves) || !d.unmounted() ||", "if !d.unmounted() || !d.sandboxesEnded(leaves) ||",
+		{"volumes go before the sandbox", "clean.go", "if !d.sandboxesEnded(leaves) || !d.lookedAgain() || !d.unmounted() ||", "if !d.unmounted() || !d.sandboxesEnded(leaves) || !d.lookedAgain() ||",
 			"a volume is taken away under a sandbox"},
 		{"mounts are not waited for", "volumes.go", "if mine[name] && (!d.in.Seen.Mounted[name] || d.busy(KeyVolume(name))) {", "if mine[name] && d.busy(KeyVolume(name)) {",
 			"a container starts on an empty directory"},

@@ -66,7 +66,7 @@ func newAPI(s settings, cfg wire.Config, agent *nodefx.Agent, ends *kubeletapi.E
 	if apiConfig.TLS, err = a.tls(kc, member, log); err != nil {
 		return nil, err
 	}
-	if parts.Routes, err = apiRoutes(s, cfg, agent, ends, log); err != nil {
+	if parts.Routes, err = apiRoutes(s, cfg, agent, ends, meters, log); err != nil {
 		return nil, err
 	}
 	parts.Routes = append(parts.Routes, meters.routes(log)...)
@@ -197,7 +197,7 @@ func (a *api) tls(kc *config.KubeletConfiguration, member *wire.Member, log *slo
 }
 
 // apiRoutes are the stock ones, with the vendor's among them.
-func apiRoutes(s settings, cfg wire.Config, agent *nodefx.Agent, ends *kubeletapi.Ends, log *slog.Logger) ([]node.Ordered[server.Route], error) {
+func apiRoutes(s settings, cfg wire.Config, agent *nodefx.Agent, ends *kubeletapi.Ends, meters *meters, log *slog.Logger) ([]node.Ordered[server.Route], error) {
 	client := agent.CRI()
 	if client == nil {
 		return nil, fmt.Errorf("the API needs the CRI client, and a vendor's Engine took its place: set enableServer to false")
@@ -209,7 +209,7 @@ func apiRoutes(s settings, cfg wire.Config, agent *nodefx.Agent, ends *kubeletap
 		Status: server.Status{
 			Component: "kubelet", Version: Version(), GoVersion: runtime.Version(), Emulation: "1.37", Started: time.Now(),
 		},
-		Profiler: profiler(), Log: log.With("part", "api"),
+		Profiler: profiler(), SetVerbosity: s.setVerbosity, WebSocket: meters.server.WebSocket, Log: log.With("part", "api"),
 	})
 	if err != nil {
 		return nil, err

@@ -52,7 +52,7 @@ func build(ctx context.Context, s settings, log *slog.Logger) (*built, error) {
 	srv, err := server.New(server.Config{
 		HealthzAddress: healthzAddress(kc),
 		Socket:         filepath.Join(cfg.RootDir, SocketName),
-	}, agent.Node(), log, routes(agent, s, seen)...)
+	}, agent.Node(), log, routes(agent, s, seen, meters.routes(log))...)
 	if err != nil {
 		return nil, err
 	}

@@ -141,3 +141,29 @@ func TestNodeLabels(t *testing.T) {
 		}
 	}
 }
+
+// Without a file the stock kubelet lets everyone do everything; this one does not.
+func TestWithoutAFile(t *testing.T) {
+	f, set, err := parsed(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := load(newOptions(nil), f, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kc := s.loaded.Kubelet
+	if *kc.Authentication.Anonymous.Enabled || !*kc.Authentication.Webhook.Enabled || kc.Authorization.Mode != "Webhook" || kc.ReadOnlyPort != 0 {
+		t.Errorf("%+v %+v, read-only port %d", kc.Authentication, kc.Authorization, kc.ReadOnlyPort)
+	}
+	if f, set, err = parsed(t, "--anonymous-auth", "--authorization-mode=AlwaysAllow", "--read-only-port=10255"); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = load(newOptions(nil), f, set); err != nil {
+		t.Fatal(err)
+	}
+	kc = s.loaded.Kubelet
+	if !*kc.Authentication.Anonymous.Enabled || kc.Authorization.Mode != "AlwaysAllow" || kc.ReadOnlyPort != 10255 {
+		t.Error("the old ways can not be asked for")
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -46,7 +47,9 @@ func TestContentionProfiling(t *testing.T) {
 func TestVModule(t *testing.T) {
 	var out bytes.Buffer
 	sink := newLogSink(&out)
-	log := newLogger(sink, formatText, 2, logsapi.VModuleItem{FilePattern: "limits_t*", Verbosity: 4}, logsapi.VModuleItem{FilePattern: "app/other", Verbosity: 9})
+	log := newLogs(sink, logsapi.LoggingConfiguration{Format: formatText, Verbosity: 2, VModule: logsapi.VModuleConfiguration{
+		{FilePattern: "limits_t*", Verbosity: 4}, {FilePattern: "app/other", Verbosity: 9},
+	}})
 	log.Debug("said here")
 	log.Log(t.Context(), slog.Level(-5), "too much")
 	log.With("pod", "x").Warn("with attributes")
@@ -55,12 +58,34 @@ func TestVModule(t *testing.T) {
 	if !strings.Contains(text, "said here") || strings.Contains(text, "too much") || !strings.Contains(text, `pod="x"`) {
 		t.Errorf("%q", text)
 	}
-	quiet := byFile{verbosity: 2, files: []logsapi.VModuleItem{{FilePattern: "app/limits_test", Verbosity: 7}, {FilePattern: "*", Verbosity: 1}}}
+	one := &atomic.Int64{}
+	quiet := byFile{verbosity: one, files: []logsapi.VModuleItem{{FilePattern: "app/limits_test", Verbosity: 7}, {FilePattern: "*", Verbosity: 1}}}
 	pc, _, _, _ := runtime.Caller(0)
 	if got := quiet.verbosityOf(pc); got != 7 {
 		t.Errorf("a pattern with a slash: %d", got)
 	}
 	if got := lastParts(filepath.Join("a", "b", "c"), 2); got != "b/c" {
 		t.Errorf("the last parts: %q", got)
+	}
+}
+
+// /debug/flags/v changes the verbosity of an agent that runs.
+func TestSetVerbosity(t *testing.T) {
+	for _, format := range []string{formatText, formatJSON} {
+		var out bytes.Buffer
+		sink := newLogSink(&out)
+		log := newLogs(sink, logsapi.LoggingConfiguration{Format: format})
+		log.Debug("before")
+		if said, err := log.setVerbosity("4"); err != nil || said != "successfully set klog.logging.verbosity to 4" {
+			t.Errorf("%s: %q, %v", format, said, err)
+		}
+		log.Debug("after")
+		if _, err := log.setVerbosity("loud"); err == nil {
+			t.Error("a verbosity that is no number")
+		}
+		sink.Flush()
+		if text := out.String(); strings.Contains(text, "before") || !strings.Contains(text, "after") {
+			t.Errorf("%s: %q", format, text)
+		}
 	}
 }

@@ -3,11 +3,13 @@ package app
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"math"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -23,14 +25,35 @@ const (
 	formatJSON = "json"
 )
 
-// newLogger makes a logger in the stock kubelet's text (klog) or JSON format.
-// Verbosity n lets through what klog calls V(n); slog's Debug is V(4). Source
-// files may have a verbosity of their own.
-func newLogger(sink *logSink, format string, verbosity int, files ...logsapi.VModuleItem) *slog.Logger {
-	if len(files) > 0 {
-		all := newLogger(sink, format, math.MaxInt32).Handler()
-		return slog.New(newByFile(all, verbosity, files))
+// logs are the agent's log lines and how many of them there are.
+type logs struct {
+	*slog.Logger
+
+	verbosity *atomic.Int64
+}
+
+// newLogs makes a logger whose verbosity can be changed; source files may have
+// a verbosity of their own (logging.vmodule).
+func newLogs(sink *logSink, logging logsapi.LoggingConfiguration) logs {
+	verbosity := &atomic.Int64{}
+	verbosity.Store(int64(logging.Verbosity))
+	all := newLogger(sink, logging.Format, math.MaxInt32).Handler()
+	return logs{slog.New(newByFile(all, verbosity, logging.VModule)), verbosity}
+}
+
+// setVerbosity answers in the stock kubelet's words.
+func (l logs) setVerbosity(level string) (string, error) {
+	n, err := strconv.ParseUint(level, 10, 31)
+	if err != nil {
+		return "", fmt.Errorf("failed set klog.logging.verbosity %s: want a whole number, 0 or more", level)
 	}
+	l.verbosity.Store(int64(n))
+	return "successfully set klog.logging.verbosity to " + level, nil
+}
+
+// newLogger makes a logger in the stock kubelet's text (klog) or JSON format.
+// Verbosity n lets through what klog calls V(n); slog's Debug is V(4).
+func newLogger(sink *logSink, format string, verbosity int) *slog.Logger {
 	var handler slog.Handler
 	if format == formatJSON {
 		handler = slog.NewJSONHandler(sink, &slog.HandlerOptions{

@@ -7,14 +7,19 @@ import (
 	"github.com/spf13/pflag"
 
 	"nodekit.dev/cmd/kubelet/config"
+	"nodekit.dev/node"
 	"nodekit.dev/node/nodefx"
 	"nodekit.dev/node/server"
 )
 
 // routes are what nodectl and operators ask the socket for, beside what
 // package server shows, and the vendor's own.
-func routes(agent *nodefx.Agent, s settings, seen eventLog) []server.Route {
-	return append(agent.Routes(), []server.Route{
+func routes(agent *nodefx.Agent, s settings, seen eventLog, more []node.Ordered[server.Route]) []server.Route {
+	all := agent.Routes()
+	for _, r := range more {
+		all = append(all, r.Value)
+	}
+	return append(all, []server.Route{
 		show("GET /debug/parts", func() any { return agent.Parts() }),
 		show("GET /debug/hooks", func() any { return agent.Groups() }),
 		seen.record.Route(),

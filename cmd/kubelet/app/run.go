@@ -26,6 +26,8 @@ type settings struct {
 	given    *pflag.FlagSet // all flags, with what the command line says
 	loaded   *config.Loaded
 	features config.Features
+	// setVerbosity changes what is logged from now on.
+	setVerbosity func(level string) (string, error)
 }
 
 // run is the life of the kubelet: read, check, build, start, wait, stop.
@@ -36,14 +38,15 @@ func run(ctx context.Context, o *options, f *flags, set *pflag.FlagSet, sink *lo
 	}
 	logging := s.loaded.Kubelet.Logging
 	f.logFormat = logging.Format
-	log := newLogger(sink, logging.Format, int(logging.Verbosity), logging.VModule...)
+	log := newLogs(sink, logging)
+	s.setVerbosity = log.setVerbosity
 	stopFlush := sink.keepFlushing(ctx, logging.FlushFrequency.Duration.Duration)
 	defer stopFlush()
 	if err := privilege.Check(); err != nil {
 		log.Error("Kubelet running with insufficient permissions", "err", err)
 	}
-	warnAbout(log, s)
-	if err := runAgent(ctx, s, log); err != nil {
+	warnAbout(log.Logger, s)
+	if err := runAgent(ctx, s, log.Logger); err != nil {
 		return fmt.Errorf("failed to run Kubelet: %w", err)
 	}
 	return nil

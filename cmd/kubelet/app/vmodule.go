@@ -6,6 +6,7 @@ import (
 	"path"
 	"runtime"
 	"strings"
+	"sync/atomic"
 
 	logsapi "k8s.io/component-base/logs/api/v1"
 )
@@ -16,32 +17,36 @@ import (
 type byFile struct {
 	slog.Handler
 
-	verbosity int
+	verbosity *atomic.Int64 // of the files that no pattern fits; may change
 	files     []logsapi.VModuleItem
-	most      slog.Level // the lowest level that any file may log at
+	most      int64 // the highest verbosity of a pattern
 }
 
-// newByFile wraps a handler that lets everything through; verbosity is for the
-// files that no pattern fits.
-func newByFile(all slog.Handler, verbosity int, files []logsapi.VModuleItem) slog.Handler {
-	most := verbosity
+// newByFile wraps a handler that lets everything through.
+func newByFile(all slog.Handler, verbosity *atomic.Int64, files []logsapi.VModuleItem) slog.Handler {
+	b := byFile{Handler: all, verbosity: verbosity, files: files}
 	for _, item := range files {
-		most = max(most, int(item.Verbosity))
+		b.most = max(b.most, int64(item.Verbosity))
 	}
-	return byFile{Handler: all, verbosity: verbosity, files: files, most: slog.Level(-most)}
+	return b
 }
 
-func (b byFile) Enabled(_ context.Context, level slog.Level) bool { return level >= b.most }
+func (b byFile) Enabled(_ context.Context, level slog.Level) bool {
+	return int64(level) >= -max(b.most, b.verbosity.Load())
+}
 
 func (b byFile) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level < slog.Level(-b.verbosityOf(r.PC)) {
+	if int64(r.Level) < -b.verbosityOf(r.PC) {
 		return nil
 	}
 	return b.Handler.Handle(ctx, r)
 }
 
 // verbosityOf finds the first pattern that fits the file of a log call.
-func (b byFile) verbosityOf(pc uintptr) int {
+func (b byFile) verbosityOf(pc uintptr) int64 {
+	if len(b.files) == 0 {
+		return b.verbosity.Load()
+	}
 	frame, _ := runtime.CallersFrames([]uintptr{pc}).Next()
 	file := strings.TrimSuffix(frame.File, ".go")
 	for _, item := range b.files {
@@ -50,10 +55,10 @@ func (b byFile) verbosityOf(pc uintptr) int {
 			name = lastParts(file, parts+1)
 		}
 		if ok, err := path.Match(item.FilePattern, name); ok && err == nil {
-			return int(item.Verbosity)
+			return int64(item.Verbosity)
 		}
 	}
-	return b.verbosity
+	return b.verbosity.Load()
 }
 
 func lastParts(file string, n int) string {

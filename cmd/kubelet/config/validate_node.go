@@ -2,6 +2,7 @@ package config
 
 import (
 	"crypto/tls"
+	"math"
 	"net"
 	"slices"
 	"strings"
@@ -29,8 +30,10 @@ func (c *checker) ports() {
 	}
 	between(c, "port", kc.Port, 1, 65535)
 	between(c, "readOnlyPort", kc.ReadOnlyPort, 0, 65535)
-	between(c, "iptablesDropBit", *kc.IPTablesDropBit, 0, 31)
-	between(c, "iptablesMasqueradeBit", *kc.IPTablesMasqueradeBit, 0, 31)
+	// The flags are gone, but the sentence still has them.
+	drop, masquerade := *kc.IPTablesDropBit, *kc.IPTablesMasqueradeBit
+	c.must(drop >= 0 && drop <= 31, "iptablesDropBit", "iptablesDropBit (--iptables-drop-bit) %d must be between 0 and 31, inclusive", drop)
+	c.must(masquerade >= 0 && masquerade <= 31, "iptablesMasqueradeBit", "iptablesMasqueradeBit (--iptables-masquerade-bit) %d must be between 0 and 31, inclusive", masquerade)
 }
 
 // addresses are checked here; the stock kubelet finds most of them later.
@@ -59,6 +62,7 @@ func (c *checker) server() {
 	c.must(!query || *kc.EnableSystemLogHandler, "enableSystemLogQuery", "enableSystemLogHandler is required for enableSystemLogQuery")
 	c.oneOf("authorization.mode", string(kc.Authorization.Mode), "AlwaysAllow", "Webhook")
 	c.tls()
+	c.curves()
 }
 
 func (c *checker) tls() {
@@ -70,6 +74,23 @@ func (c *checker) tls() {
 	}
 	for _, name := range kc.TLSCipherSuites {
 		c.must(isCipherSuite(name), "tlsCipherSuites", "tlsCipherSuites (--tls-cipher-suites) %q is not a cipher suite of Go's crypto/tls", name)
+	}
+}
+
+func (c *checker) curves() {
+	seen := map[int32]bool{}
+	for _, id := range c.kc.TLSCurvePreferences {
+		const field = "tlsCurvePreferences"
+		switch {
+		case id <= 0 || id > math.MaxUint16:
+			c.must(false, field, "curve preference %d is out of range (must be 1-%d)", id, math.MaxUint16)
+		case seen[id]:
+			c.must(false, field, "duplicate curve preference %d", id)
+		default:
+			unknown := strings.HasPrefix(tls.CurveID(id).String(), "CurveID(")
+			c.must(!unknown, field, "curve preference %d is not supported by the current Go version", id)
+		}
+		seen[id] = true
 	}
 }
 

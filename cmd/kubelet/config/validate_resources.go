@@ -62,7 +62,7 @@ const (
 func (c *checker) allocatable() {
 	const field, named = "enforceNodeAllocatable", "enforceNodeAllocatable (--enforce-node-allocatable)"
 	list := c.kc.EnforceNodeAllocatable
-	for _, pair := range [][2]string{{enforceSystemCPU, enforceSystem}, {enforceKubeletCPU, enforceKubelet}} {
+	for _, pair := range [][2]string{{enforceSystem, enforceSystemCPU}, {enforceKubelet, enforceKubeletCPU}} {
 		both := slices.Contains(list, pair[0]) && slices.Contains(list, pair[1])
 		c.must(!both, field, "both %q and %q cannot be specified together in "+named, pair[0], pair[1])
 	}

@@ -38,6 +38,7 @@ type Server struct {
 	writes  []Write
 	refuse  func(*http.Request) (code int, reason string)
 	drops   []string // status fields that it does not keep
+	short   bool     // watches end at once
 }
 
 // Event is a pod as it was after one change.
@@ -200,6 +201,14 @@ func (s *Server) DropFields(names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.drops = names
+}
+
+// EndWatchesAtOnce makes the server close every watch as soon as it is open.
+func (s *Server) EndWatchesAtOnce(on bool) {
+	s.mu.Lock()
+	s.short = on
+	s.mu.Unlock()
+	s.EndWatches()
 }
 
 // EndWatches closes all watches, as the server does from time to time.

@@ -39,6 +39,9 @@ func (s *Server) watch(req *http.Request) (int, any) {
 			w.push(e)
 		}
 	}
+	if s.short {
+		w.end()
+	}
 	s.watches[w] = true
 	go w.serve(func() {
 		s.mu.Lock()

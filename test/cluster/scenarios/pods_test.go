@@ -39,7 +39,7 @@ spec:
   containers:
   - name: main
     image: BUSYBOX
-    command: [sh, -c, "env; cat /etc/hosts /etc/resolv.conf; echo args $(LEVEL) $(NOT_THERE) $$(LEVEL)"]
+    command: [sh, -c, "env; cat /etc/hosts /etc/resolv.conf; echo 'args $(LEVEL) $(NOT_THERE) $$(LEVEL)'"]
     resources: {limits: {memory: 64Mi}}
     envFrom: [{configMapRef: {name: settings}}, {secretRef: {name: keys}}, {prefix: P_, configMapRef: {name: settings}}, {configMapRef: {name: absent, optional: true}}]
     env:

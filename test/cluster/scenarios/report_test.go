@@ -11,7 +11,9 @@ import (
 // report is what one wants to know when a test fails.
 func (e *env) report() string {
 	var b strings.Builder
-	for _, p := range e.pods.All() {
+	pods := e.pods.All()
+	fmt.Fprintf(&b, "%d pods, the first of them:\n", len(pods))
+	for _, p := range pods[:min(len(pods), 60)] {
 		fmt.Fprintf(&b, "pod %s/%s: %s\n", p.Namespace, p.Name, summary(p))
 	}
 	for _, n := range e.Nodes {

@@ -73,6 +73,7 @@ kind: Deployment
 metadata: {name: web}
 spec:
   replicas: 4
+  minReadySeconds: 1
   selector: {matchLabels: {app: web}}
   strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 2}}
   template:
@@ -83,7 +84,6 @@ spec:
       - name: web
         image: WEB
         args: ["-root=/etc"]
-        readinessProbe: {httpGet: {path: /healthz, port: 8080}, periodSeconds: 1}
 `
 
 // deployment: all replicas come up, on both nodes, and serve.

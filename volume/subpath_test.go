@@ -1,6 +1,7 @@
 package volume_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -84,7 +85,7 @@ func TestSubPathsAreBindMountsOfWhatIsBelowTheVolume(t *testing.T) {
 	if got := mounted(t, m, "u"); !slices.Equal(got, []string{"data"}) {
 		t.Errorf("mounted %v", got)
 	}
-	if err := m.RemovePodDir(t.Context(), "u"); err != nil { // unmounts what is left
+	if err := m.RemovePodDir(context.WithoutCancel(t.Context()), "u"); err != nil { // unmounts what is left
 		t.Fatal(err)
 	}
 	wantGone(t, filepath.Join(root, "pods/u"))
@@ -120,7 +121,7 @@ func TestSubPathThatChangedIsMountedAnew(t *testing.T) {
 	if text, _ := os.ReadFile(filepath.Join(mounts[0].HostPath, "f")); string(text) != "new" {
 		t.Errorf("still shows the old directory: %q", text)
 	}
-	if err := m.RemovePodDir(t.Context(), "u"); err != nil {
+	if err := m.RemovePodDir(context.WithoutCancel(t.Context()), "u"); err != nil {
 		t.Fatal(err)
 	}
 	wantGone(t, filepath.Join(root, "pods/u"))
@@ -210,7 +211,7 @@ func TestSubPathRace(t *testing.T) {
 	if good == 0 {
 		t.Error("never prepared: the test shows nothing")
 	}
-	if err := m.RemovePodDir(t.Context(), "u"); err != nil {
+	if err := m.RemovePodDir(context.WithoutCancel(t.Context()), "u"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(outside, "sub/host-secret")); err != nil {
@@ -223,7 +224,7 @@ func TestSubPathExpr(t *testing.T) {
 	m, root := newManager(t)
 	pod := newPod("u", "", corev1.VolumeMount{Name: "data", MountPath: "/l", SubPathExpr: "$(NAME)/x"})
 	dir := mustMount(t, m, pod, "data")
-	t.Cleanup(func() { _ = m.RemovePodDir(t.Context(), "u") })
+	t.Cleanup(func() { _ = m.RemovePodDir(context.WithoutCancel(t.Context()), "u") })
 	ask := func(expand func(string) (string, error)) ([]volume.ContainerMount, error) {
 		return m.ContainerMounts(t.Context(), volume.ContainerMountsRequest{Pod: pod, Container: "app", Expand: expand})
 	}
@@ -274,7 +275,7 @@ func TestAFailedBindIsFinishedByTheNextCall(t *testing.T) {
 	if _, err := containerMounts(t, m, pod); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.RemovePodDir(t.Context(), "u"); err != nil {
+	if err := m.RemovePodDir(context.WithoutCancel(t.Context()), "u"); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -79,6 +79,12 @@ func (w *Writer) delete(ctx context.Context, it *item, j job) error {
 	err := w.parts.API.Delete().Namespace(it.key.namespace).Resource("pods").Name(it.key.name).
 		Body(&metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(string(j.has.UID))}).
 		Do(ctx).Error()
+	if apierrors.IsNotFound(err) {
+		// Not enough to forget the pod: an API server that has just started says
+		// so of pods that its admission has not listed yet. When it is gone, the
+		// news of that ends the tries.
+		return fmt.Errorf("the news that it is gone is not here yet: %w", err)
+	}
 	if err != nil {
 		return w.refresh(ctx, it, j.has, err)
 	}

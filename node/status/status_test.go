@@ -100,6 +100,29 @@ func TestForceDeletedPodIsStoppedAndLeavesNothing(t *testing.T) {
 	})
 }
 
+// An API server that has just started may answer a deletion that it does not
+// know the pod, which it has.
+func TestDeletionIsTriedUntilThePodIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.api.Create(pod("a", "web"))
+		s.after(time.Minute)
+		s.wantPhase("web", corev1.PodRunning)
+		s.api.Refuse(func(req *http.Request) (int, string) {
+			if req.Method == http.MethodDelete {
+				return http.StatusNotFound, "NotFound"
+			}
+			return 0, ""
+		})
+		s.api.Delete("default", "web", 30)
+		s.after(time.Minute)
+		s.wantPhase("web", corev1.PodSucceeded)
+		s.api.Refuse(nil)
+		s.after(time.Minute)
+		s.wantGone("web")
+	})
+}
+
 func TestFinalizerHoldsAPodAndIsNotFought(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)

@@ -169,6 +169,9 @@ func (m *Member) registration(cfg Config, c *Cluster, parts MemberParts) (err er
 	observer := c.RegisterObserver
 	observer.Status = func(took time.Duration, err error) {
 		m.Certs.AddressesChanged()
+		if err == nil {
+			m.Status.Kick() // mirror pods wait for the Node
+		}
 		if told := c.RegisterObserver.Status; told != nil {
 			told(took, err)
 		}

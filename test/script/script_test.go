@@ -45,6 +45,8 @@ oomScoreAdj: 0
 failCgroupV1: false
 cgroupsPerQOS: false
 enforceNodeAllocatable: []
+makeIPTablesUtilChains: false
+maxOpenFiles: 1
 logging: {flushFrequency: 10ms}
 crashLoopBackOff: {maxContainerRestartPeriod: 1s}
 `

@@ -70,6 +70,21 @@ func TestSim(t *testing.T) {
 	t.Logf("%d lives, %d decisions, %d actions, at most %d in an hour", *allSeeds, total.Steps, total.Actions, total.Busiest)
 }
 
+// TestLivesThatWereBroken lives again what more seeds than a usual run has once
+// found. A seed tells another life whenever the simulation draws more or less than
+// it did, so each cause also has a test of its own where it was repaired.
+func TestLivesThatWereBroken(t *testing.T) {
+	for _, seed := range []uint64{
+		8108,                       // back-off: a run of ten minutes was ended by the agent
+		8885,                       // back-off: all containers were restarted after a change of the spec
+		31553, 31903, 35372, 39807, // a late sandbox, an end without a run, a long run, a doubled container
+	} {
+		if result := Run(Options{Seed: seed}); result.Broken != nil {
+			t.Errorf("seed %d: %v", seed, result.Broken)
+		}
+	}
+}
+
 // story tells a broken life again, with as few faults as break the same rule.
 func story(seed uint64, left []Fault, broken *Violation) string {
 	left = shrink(seed, left, broken.Rule)

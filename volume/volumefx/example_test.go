@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxevent"
 	corev1 "k8s.io/api/core/v1"
 
+	"nodekit.dev/internal/fxrun"
 	"nodekit.dev/node"
 	"nodekit.dev/node/podspec"
 	"nodekit.dev/node/wire"
@@ -33,7 +35,7 @@ func Example() {
 	var mounter node.Mounter
 	app := fx.New(
 		fx.WithLogger(func() fxevent.Logger { return fxevent.NopLogger }),
-		fx.Supply(cfg, slog.New(slog.DiscardHandler)),
+		fx.Supply(cfg, slog.New(slog.DiscardHandler), fxrun.New(time.Second)),
 		fx.Provide(func() (*podspec.Builder, error) { return podspec.New(cfg.Spec) }),
 		volumefx.Module(),
 		fx.Populate(&mounter),

@@ -38,7 +38,7 @@ func hintOf(err error) string {
 
 // collectHints asks an error and all that it wraps.
 func collectHints(err error, hints *[]string) {
-	if h, ok := err.(interface{ Hint() string }); ok { //nolint:errorlint // the walk unwraps by itself
+	if h, ok := err.(interface{ Hint() string }); ok {
 		if hint := h.Hint(); hint != "" {
 			*hints = append(*hints, hint)
 		}

@@ -77,7 +77,7 @@ func TestFailures(t *testing.T) {
 		{name: "an empty endpoint", flags: []string{"--container-runtime-endpoint="}, want: `failed to validate kubelet configuration, error: invalid configuration: the containerRuntimeEndpoint was not specified or empty`},
 		{name: "an endpoint that is no socket", flags: []string{"--container-runtime-endpoint=tcp://127.0.0.1:1"}, want: `only support unix socket endpoint`},
 		{name: "an image endpoint that is no socket", flags: []string{"--image-service-endpoint=npipe://x"}, want: `protocol "npipe" not supported`},
-		{name: "an unknown field", config: "maxPod: 1\n", flags: []string{"--config-strict"}, want: `kubelet.yaml:9: unknown field "maxPod" (did you mean "maxPods"?)`},
+		{name: "an unknown field", config: "maxPod: 1\n", flags: []string{"--config-strict"}, want: `kubelet.yaml:11: unknown field "maxPod" (did you mean "maxPods"?)`},
 		{name: "a loopback IP", flags: []string{"--node-ip=127.0.0.1"}, want: `failed to run Kubelet: bad --node-ip "127.0.0.1": nodeIP can't be loopback address`},
 		{name: "a bad name", flags: []string{"--hostname-override=not_a_name"}, want: `failed to run Kubelet: node name "not_a_name": `},
 		{name: "a taken port", config: "healthzPort: " + port + "\n", want: `failed to run Kubelet: server: listen tcp 127.0.0.1:` + port + `: bind: address already in use`},

@@ -45,7 +45,11 @@ func limitFiles(wanted int64) error {
 	if limit == now {
 		return nil
 	}
-	return unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
+	err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
+	if err != nil && now.Cur < now.Max { // as far as anyone may go
+		err = errors.Join(err, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: now.Max, Max: now.Max}))
+	}
+	return err
 }
 
 func raised(now unix.Rlimit, wanted uint64) unix.Rlimit {

@@ -76,6 +76,8 @@ oomScoreAdj: 0
 failCgroupV1: false
 cgroupsPerQOS: false
 enforceNodeAllocatable: []
+makeIPTablesUtilChains: false
+maxOpenFiles: 1
 podLogsDir: ` + filepath.Join(b.dir, "log", "pods") + "\n"
 	if !strings.Contains(more, "healthzPort") {
 		text += "healthzPort: 0\n"

@@ -124,10 +124,10 @@ func (g Gates) Resolve(set map[string]bool) (Features, error) {
 	}
 	for _, name := range sortedKeys(set) {
 		gate := g.known[name]
-		switch {
-		case name == "AllAlpha":
+		switch name {
+		case "AllAlpha":
 			f.setStage(g, Alpha, set)
-		case name == "AllBeta":
+		case "AllBeta":
 			f.setStage(g, Beta, set)
 		default:
 			f.on[name] = set[name]

@@ -88,11 +88,12 @@ func isSet(doc map[string]any, path string) bool {
 	if !ok || !nested {
 		return ok
 	}
-	if _, whole := value.(map[string]any)[rest]; whole { // a map's key may hold a dot
-		return true
-	}
 	below, isMap := value.(map[string]any)
-	return isMap && isSet(below, rest)
+	if !isMap {
+		return false
+	}
+	_, whole := below[rest] // a map's key may hold a dot
+	return whole || isSet(below, rest)
 }
 
 // Get returns the vendor's document of type T, false where no file had one.

@@ -84,7 +84,7 @@ func TestEveryFieldActs(t *testing.T) {
 		"registerNode": "false", "registerWithTaints": "[{key: a, effect: NoSchedule}]", "providerID": "p", "maxPods": "3", "podsPerCore": "3",
 		"nodeStatusUpdateFrequency": "9s", "nodeStatusReportFrequency": "9s", "nodeStatusMaxImages": "9", "nodeLeaseDurationSeconds": "9",
 		"contentType": "application/json", "kubeAPIQPS": "9", "kubeAPIBurst": "9", "eventRecordQPS": "9", "eventBurst": "9",
-		"makeIPTablesUtilChains": "false", "enableControllerAttachDetach": "false",
+		"makeIPTablesUtilChains": "true", "enableControllerAttachDetach": "false",
 		"defaultPodSysctls": "{net.ipv4.ip_forward: \"1\"}\nfeatureGates: {DefaultPodSysctls: true}", "userNamespaces.idsPerPod": "131072",
 	} {
 		values[field] = value

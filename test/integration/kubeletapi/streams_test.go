@@ -77,7 +77,7 @@ func (r *rig) exec(t *testing.T) {
 		stdin, script, out, err string
 		code                    int
 	}{
-		"both outputs": {"", "echo hello; echo oops >&2", "hello\n", "oops\n", 0},
+		"both outputs": {"", "echo hello; sleep 1; echo oops >&2", "hello\n", "oops\n", 0},
 		"exit code":    {"", "echo first; exit 7", "first\n", "", 7},
 		"signal":       {"", "kill -9 $$", "", "", 137},
 		"stdin":        {"one\ntwo\n", "cat; echo end", "one\ntwo\nend\n", "", 0}, // ends only if the end of stdin comes through

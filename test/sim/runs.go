@@ -52,6 +52,9 @@ func (l *life) healRun(inc *incarnation, c *container) {
 		return
 	}
 	c.lag = min(c.lag, 5*time.Second)
+	if c.termed { // by an agent that may be dead: it ends now, not an hour later
+		l.after(c.lag, func() { inc.w.exit(c, 143, "SIGTERM") })
+	}
 	spec, what, _ := specOf(inc.pod, c.Name)
 	if spec == nil {
 		return

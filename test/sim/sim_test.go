@@ -77,6 +77,7 @@ func TestLivesThatWereBroken(t *testing.T) {
 	for _, seed := range []uint64{
 		8108,                       // back-off: a run of ten minutes was ended by the agent
 		8885,                       // back-off: all containers were restarted after a change of the spec
+		1006062,                    // progress: what was signalled by a dead agent ended an hour later
 		31553, 31903, 35372, 39807, // a late sandbox, an end without a run, a long run, a doubled container
 	} {
 		if result := Run(Options{Seed: seed}); result.Broken != nil {

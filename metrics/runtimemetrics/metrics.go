@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"nodekit.dev/metrics"
-	"nodekit.dev/runtime/cri"
 	"nodekit.dev/runtime/images"
 	"nodekit.dev/runtime/observe"
 )
@@ -86,22 +85,29 @@ func (m *Metrics) Collectors() []prometheus.Collector {
 	}
 }
 
-// Calls observes the client of the runtime.
-func (m *Metrics) Calls() cri.Observer {
-	return cri.Observer{Called: func(call cri.Call) {
-		operation := Operation(call.Method)
-		m.calls.WithLabelValues(operation).Inc()
-		m.callSeconds.WithLabelValues(operation).Observe(call.Took.Seconds())
-		if call.Err != nil {
-			m.callErrors.WithLabelValues(operation).Inc()
-		}
-		if call.Method == "RunPodSandbox" {
-			m.sandboxSeconds.WithLabelValues(call.Handler).Observe(call.Took.Seconds())
-			if call.Err != nil {
-				m.sandboxErrors.WithLabelValues(call.Handler).Inc()
-			}
-		}
-	}}
+// Call is one call of the runtime that ended.
+type Call struct {
+	Method  string // as in the API: "RunPodSandbox"
+	Handler string // the runtime handler of RunPodSandbox
+	Took    time.Duration
+	Err     error
+}
+
+// Called measures a call.
+func (m *Metrics) Called(call Call) {
+	operation := Operation(call.Method)
+	m.calls.WithLabelValues(operation).Inc()
+	m.callSeconds.WithLabelValues(operation).Observe(call.Took.Seconds())
+	if call.Err != nil {
+		m.callErrors.WithLabelValues(operation).Inc()
+	}
+	if call.Method != "RunPodSandbox" {
+		return
+	}
+	m.sandboxSeconds.WithLabelValues(call.Handler).Observe(call.Took.Seconds())
+	if call.Err != nil {
+		m.sandboxErrors.WithLabelValues(call.Handler).Inc()
+	}
 }
 
 // Operation is the stock label of a call: "run_podsandbox" for RunPodSandbox.

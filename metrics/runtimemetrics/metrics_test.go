@@ -8,7 +8,6 @@ import (
 
 	"nodekit.dev/metrics"
 	"nodekit.dev/metrics/internal/metricstest"
-	"nodekit.dev/runtime/cri"
 	"nodekit.dev/runtime/images"
 )
 
@@ -27,10 +26,10 @@ func TestOperations(t *testing.T) {
 
 func TestCalls(t *testing.T) {
 	m := New()
-	called := m.Calls().Called
-	called(cri.Call{Method: "RunPodSandbox", Handler: "kata", Took: 300 * time.Millisecond})
-	called(cri.Call{Method: "RunPodSandbox", Took: time.Second, Err: errors.New("no network")})
-	called(cri.Call{Method: "StopContainer", Took: time.Second})
+	called := m.Called
+	called(Call{Method: "RunPodSandbox", Handler: "kata", Took: 300 * time.Millisecond})
+	called(Call{Method: "RunPodSandbox", Took: time.Second, Err: errors.New("no network")})
+	called(Call{Method: "StopContainer", Took: time.Second})
 	metricstest.Want(t, m.Collectors(),
 		`kubelet_runtime_operations_total{operation_type="run_podsandbox"} 2`,
 		`kubelet_runtime_operations_errors_total{operation_type="run_podsandbox"} 1`,
@@ -80,7 +79,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	m.Calls().Called(cri.Call{Method: "PullImage", Took: 2 * time.Second})
+	m.Called(Call{Method: "PullImage", Took: 2 * time.Second})
 	families, _ := all.Gather()
 	for _, f := range families {
 		if f.GetName() == "kubelet_runtime_operations_total" {

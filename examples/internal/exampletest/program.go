@@ -63,9 +63,6 @@ cgroupsPerQOS: false
 enforceNodeAllocatable: []
 makeIPTablesUtilChains: false
 maxOpenFiles: 1
-enforceNodeAllocatable: []
-makeIPTablesUtilChains: false
-maxOpenFiles: 1
 failCgroupV1: false
 logging: {flushFrequency: 100ms}
 %s`, w.Serve(t, t.TempDir()).Endpoint(), manifests, filepath.Join(t.TempDir(), "pods"), documents))

@@ -2,6 +2,7 @@ package plane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -27,10 +28,10 @@ const (
 	podCIDR     = "10.218.0.0/16"
 )
 
-func (p *Plane) startEtcd(ctx context.Context) error {
+func (p *Plane) startEtcd(ctx context.Context) (err error) {
 	client := "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(p.ports.etcd))
 	peer := "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(p.ports.etcdPeer))
-	d, err := p.startPart(p.options.Programs.Etcd,
+	p.etcd, err = p.startPart(p.options.Programs.Etcd,
 		"--data-dir="+p.path("etcd"),
 		"--listen-client-urls="+client, "--advertise-client-urls="+client,
 		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=default="+peer,
@@ -38,8 +39,7 @@ func (p *Plane) startEtcd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.others = append(p.others, d)
-	return p.waitHealthy(ctx, d, "etcd", client+"/health")
+	return p.waitHealthy(ctx, p.etcd.Alive, "etcd", client+"/health")
 }
 
 // StartAPIServer starts the API server (again) and returns when it is ready.
@@ -71,15 +71,16 @@ func (p *Plane) StartAPIServer(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return p.waitHealthy(ctx, p.apiserver, "kube-apiserver", p.Server+"/readyz")
+	return p.waitHealthy(ctx, p.apiserver.Alive, "kube-apiserver", p.Server+"/readyz")
 }
 
 // KillAPIServer ends the API server with SIGKILL, as a crash would.
 func (p *Plane) KillAPIServer(ctx context.Context) error { return p.apiserver.Kill(ctx) }
 
-// startManagers starts the controllers and the scheduler.
+// startManagers starts the controllers and the scheduler, which are kept up
+// from then on.
 func (p *Plane) startManagers(ctx context.Context) error {
-	controllers, err := p.startPart(p.options.Programs.ControllerManager,
+	controllers, err := p.keepPart(p.options.Programs.ControllerManager,
 		"--kubeconfig="+p.AdminKubeconfig, "--leader-elect=false",
 		"--bind-address=127.0.0.1", "--secure-port="+strconv.Itoa(p.ports.controllers), "--cert-dir="+p.path("controllers"),
 		"--controllers=*,bootstrapsigner,tokencleaner",
@@ -92,25 +93,32 @@ func (p *Plane) startManagers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.others = append(p.others, controllers)
-	scheduler, err := p.startPart(p.options.Programs.Scheduler,
+	scheduler, err := p.keepPart(p.options.Programs.Scheduler,
 		"--kubeconfig="+p.AdminKubeconfig, "--leader-elect=false",
 		"--bind-address=127.0.0.1", "--secure-port="+strconv.Itoa(p.ports.scheduler), "--cert-dir="+p.path("scheduler"))
 	if err != nil {
 		return err
 	}
-	p.others = append(p.others, scheduler)
-	if err := p.waitHealthy(ctx, controllers, "kube-controller-manager", fmt.Sprintf("https://127.0.0.1:%d/healthz", p.ports.controllers)); err != nil {
+	if err := p.waitHealthy(ctx, controllers.alive, "kube-controller-manager", fmt.Sprintf("https://127.0.0.1:%d/healthz", p.ports.controllers)); err != nil {
 		return err
 	}
-	return p.waitHealthy(ctx, scheduler, "kube-scheduler", fmt.Sprintf("https://127.0.0.1:%d/healthz", p.ports.scheduler))
+	return p.waitHealthy(ctx, scheduler.alive, "kube-scheduler", fmt.Sprintf("https://127.0.0.1:%d/healthz", p.ports.scheduler))
 }
 
 func (p *Plane) startPart(program string, args ...string) (*daemon.Daemon, error) {
 	return daemon.Start(daemon.Config{Program: program, Args: args, Env: os.Environ(), Log: p.path(filepath.Base(program) + ".log")})
 }
 
-func (p *Plane) waitHealthy(ctx context.Context, d *daemon.Daemon, part, url string) error {
+// keepPart starts a part that is started again when it ends.
+func (p *Plane) keepPart(program string, args ...string) (*kept, error) {
+	k, err := keep(func() (*daemon.Daemon, error) { return p.startPart(program, args...) })
+	if err == nil {
+		p.managers = append(p.managers, k)
+	}
+	return k, err
+}
+
+func (p *Plane) waitHealthy(ctx context.Context, alive func() bool, part, url string) error {
 	client, err := p.adminClient()
 	if err != nil {
 		return err
@@ -119,9 +127,9 @@ func (p *Plane) waitHealthy(ctx context.Context, d *daemon.Daemon, part, url str
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	err = testbed.Eventually(ctx, 50*time.Millisecond, func(ctx context.Context) error {
-		if !d.Alive() {
+		if !alive() {
 			cancel()
-			return fmt.Errorf("it ended by itself: %s", d.State())
+			return errors.New("it ended by itself")
 		}
 		return get(ctx, client, url)
 	})

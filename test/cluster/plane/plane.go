@@ -58,8 +58,9 @@ type Plane struct {
 
 	options   Options
 	address   netip.Addr
+	etcd      *daemon.Daemon
 	apiserver *daemon.Daemon
-	others    []*daemon.Daemon
+	managers  []*kept // controllers and scheduler
 	ports     ports
 }
 
@@ -116,11 +117,11 @@ func (p *Plane) start(ctx context.Context) error {
 // Stop ends all parts with SIGKILL: an API server takes over a minute to end
 // by itself.
 func (p *Plane) Stop(ctx context.Context) error {
-	errs := []error{p.KillAPIServer(ctx)}
-	for _, d := range p.others {
-		errs = append(errs, d.Kill(ctx))
+	var errs []error
+	for _, m := range p.managers {
+		errs = append(errs, m.stop(ctx))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, p.KillAPIServer(ctx), p.etcd.Kill(ctx))...)
 }
 
 // Dir is the folder of the control plane.

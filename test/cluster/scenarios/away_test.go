@@ -107,6 +107,42 @@ spec:
 	e.kubectl(t, "-n", ns, "delete", "pod", "restarts", "--timeout=60s") // and all goes on
 }
 
+// TestLate starts an agent that must join by a token before there is an API
+// server: its static pods run, and it joins when the API server comes.
+func TestLate(t *testing.T) {
+	require(t)
+	t.Parallel() // it mostly waits
+	e := newWorld(t, world.Options{})
+	token, err := e.Plane.BootstrapToken(t.Context(), "lately", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bootstrap, err := e.Plane.TokenKubeconfig("bootstrap", token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Plane.KillAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	manifests, n := t.TempDir(), e.Nodes[0]
+	e.writeManifest(t, manifests, "static")
+	err = e.StartAgent(t.Context(), n, world.AgentOptions{
+		Kubeconfig: filepath.Join(n.Bed.Dir, "joined.kubeconfig"), BootstrapKubeconfig: bootstrap, Manifests: manifests,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.eventually(t, patience, func() error { return e.agentSees(t, n, "static-node-0", ready) })
+	if err := e.Plane.StartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e.untilNodes(t, patience, e.allReady)
+	mirror := e.untilPod(t, patience, "default", "static-node-0", ready)
+	if s := mirror.Status.ContainerStatuses[0]; s.RestartCount != 0 {
+		t.Errorf("the static pod was restarted: %s", summary(mirror))
+	}
+}
+
 // exitByRequest tells the server of the web image to end.
 func exitByRequest(t *testing.T, podIP string, code int) {
 	t.Helper()

@@ -1,10 +1,14 @@
 package app
 
 import (
+	"context"
 	"errors"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -59,4 +63,45 @@ func get(t *testing.T, h http.Handler) string {
 		t.Fatalf("status %d: %s", w.Code, w.Body)
 	}
 	return w.Body.String()
+}
+
+// A running agent counts what it does, and shows it on its socket.
+func TestMetricsOfARunningAgent(t *testing.T) {
+	b := newBed(t)
+	b.manifest(t)
+	_, stop := start(t, b.flags(t, ""))
+	b.awaitRunning(t)
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", filepath.Join(b.dir, "root", SocketName))
+		},
+	}}
+	await(t, "metrics of a running pod", func() bool {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://agent/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		for _, want := range []string{
+			"kubelet_running_pods 1\n", `kubelet_started_containers_total{container_type="container"} 1`, "kubelet_started_pods_total 1\n",
+			"kubelet_pod_start_duration_seconds_count 1\n", `kubelet_runtime_operations_total{operation_type="run_podsandbox"} 1`,
+			`kubelet_image_pull_duration_seconds_count{`, "kubelet_pleg_relist_duration_seconds_count ", `kubelet_desired_pods{static="true"} 1`,
+			`kubelet_pod_worker_duration_seconds_count{operation_type="create"}`, `kubelet_node_name{node="node1"} 1`,
+		} {
+			if err != nil || !strings.Contains(string(text), want) {
+				return false
+			}
+		}
+		return true
+	})
+	if code := stop(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/transport/spdy"
@@ -235,13 +235,13 @@ func (r *rig) forward(t *testing.T) {
 	target := r.url("/portForward/default/web", nil)
 	transport, upgrader, err := spdy.RoundTripperFor(r.client)
 	must(t, err)
-	overSPDY := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target)
-	overWebSocket, err := portforward.NewSPDYOverWebsocketDialer(target, r.client)
+	overSPDY := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, target)
+	overWebSocket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(target, r.client)
 	must(t, err)
 	for protocol, dialer := range map[string]httpstream.Dialer{"SPDY": overSPDY, "WebSocket": overWebSocket} {
 		stop, ready := make(chan struct{}), make(chan struct{})
 		var said bytes.Buffer
-		forwarder, err := portforward.New(dialer, ports(0, 8080), stop, ready, io.Discard, &said)
+		forwarder, err := portforward.NewForStreaming(dialer, ports(0, 8080), stop, ready, io.Discard, &said)
 		must(t, err)
 		done := make(chan error, 1)
 		go func() { done <- forwarder.ForwardPorts() }()

@@ -385,6 +385,7 @@ func TestResponding(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		}
+		synctest.Wait() // orders the call's write before the read
 		if calls != 1 {
 			t.Errorf("%d calls hang", calls)
 		}
@@ -395,6 +396,7 @@ func TestResponding(t *testing.T) {
 				t.Error(err)
 			}
 		}
+		synctest.Wait()
 		if calls != 3 {
 			t.Errorf("%d calls", calls)
 		}

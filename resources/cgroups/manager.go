@@ -26,18 +26,22 @@ type Config struct {
 	CPUQuota resources.CPUQuota
 	// PodPids is the most processes of one pod; 0: the kernel's own limit.
 	PodPids int64
-	// BusyWait is how long Remove waits for processes to leave.
+	// KillAfter is how long Remove lets processes leave by themselves before it
+	// kills them; 0: not at all.
+	KillAfter time.Duration
+	// BusyWait is how long Remove waits in all until a cgroup is empty.
 	BusyWait time.Duration
 }
 
 // Default is /sys/fs/cgroup, cgroupfs, CPU limits over 100 ms, no limit of
-// processes, 10 s for processes to leave.
+// processes, half a second for processes to leave, 10 s until they are gone.
 func Default() Config {
 	return Config{
-		Mount:    "/sys/fs/cgroup",
-		Names:    resources.CgroupNames{Driver: resources.Cgroupfs},
-		CPUQuota: resources.DefaultCPUQuota(),
-		BusyWait: 10 * time.Second,
+		Mount:     "/sys/fs/cgroup",
+		Names:     resources.CgroupNames{Driver: resources.Cgroupfs},
+		CPUQuota:  resources.DefaultCPUQuota(),
+		KillAfter: 500 * time.Millisecond,
+		BusyWait:  10 * time.Second,
 	}
 }
 
@@ -52,8 +56,8 @@ func (c Config) Validate() error {
 	} else if c.Names.Driver == resources.Systemd {
 		errs = append(errs, errors.New("cgroup driver systemd: not built yet; use cgroupfs here and in the runtime (containerd: SystemdCgroup = false)"))
 	}
-	if c.PodPids < 0 || c.BusyWait < 0 {
-		errs = append(errs, errors.New("field PodPids or BusyWait: must not be negative"))
+	if c.PodPids < 0 || c.KillAfter < 0 || c.BusyWait < 0 {
+		errs = append(errs, errors.New("field PodPids, KillAfter or BusyWait: must not be negative"))
 	}
 	return errors.Join(errs...)
 }

@@ -167,24 +167,47 @@ func (p *tenant) leave(t *testing.T) {
 	}
 }
 
-func TestRealRemoveKillsNothing(t *testing.T) {
-	m := realManager(t, func(c *Config) { c.BusyWait = 50 * time.Millisecond })
+// A process that does not leave is killed: the runtime forgot it when its start
+// was cut off.
+func TestRealRemoveKillsWhatIsLeft(t *testing.T) {
+	m := realManager(t, func(c *Config) { c.KillAfter = 20 * time.Millisecond })
 	if err := m.Ensure(t.Context(), burstable("real-2")); err != nil {
 		t.Fatal(err)
 	}
 	tenant := moveIn(t, m, "real-2")
-	err := m.Remove(t.Context(), "real-2")
+	ended := make(chan error, 1)
+	go func() { ended <- tenant.cmd.Wait() }() // a zombie keeps its cgroup busy
+	if err := m.Remove(t.Context(), "real-2"); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err == nil || err.Error() != "signal: killed" {
+		t.Errorf("the process ended with %v", err)
+	}
+	if left := realDirs(t, m, "real-2"); len(left) > 0 {
+		t.Errorf("left over: %v", left)
+	}
+}
+
+// Until KillAfter nothing is killed, and a cgroup that stays busy is an error
+// that names who is in it.
+func TestRealRemoveOfABusyCgroup(t *testing.T) {
+	m := realManager(t, func(c *Config) { c.KillAfter, c.BusyWait = time.Minute, 50*time.Millisecond })
+	if err := m.Ensure(t.Context(), burstable("real-5")); err != nil {
+		t.Fatal(err)
+	}
+	tenant := moveIn(t, m, "real-5")
+	err := m.Remove(t.Context(), "real-5")
 	if reasoned.Reason(err, "") != "CgroupBusy" || !strings.Contains(err.Error(), strconv.Itoa(tenant.cmd.Process.Pid)) {
 		t.Errorf("Remove of a busy cgroup says %v", err)
 	}
 	tenant.leave(t) // fails if the process was killed
-	if err := m.Remove(t.Context(), "real-2"); err != nil {
+	if err := m.Remove(t.Context(), "real-5"); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestRealRemoveWaitsForTheLast(t *testing.T) {
-	m := realManager(t, func(c *Config) { c.BusyWait = time.Minute })
+	m := realManager(t, func(c *Config) { c.KillAfter, c.BusyWait = time.Minute, time.Minute })
 	if err := m.Ensure(t.Context(), burstable("real-3")); err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +224,7 @@ func TestRealRemoveWaitsForTheLast(t *testing.T) {
 }
 
 func TestRealRemoveEndsWithItsContext(t *testing.T) {
-	m := realManager(t, func(c *Config) { c.BusyWait = time.Minute })
+	m := realManager(t, func(c *Config) { c.KillAfter, c.BusyWait = time.Minute, time.Minute })
 	if err := m.Ensure(t.Context(), burstable("real-4")); err != nil {
 		t.Fatal(err)
 	}

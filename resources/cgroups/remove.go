@@ -18,9 +18,16 @@ import (
 // cgroups only in v2; a process that is being reaped is gone in milliseconds.
 const pollEvery = 10 * time.Millisecond
 
+// killEvery is how often what is left is killed: processes that were just being
+// made are missed at first.
+const killEvery = 100 * time.Millisecond
+
 // Remove removes the pod's cgroup with whatever is below it, from every
-// hierarchy and wherever its class may have put it. A cgroup that still has
-// processes after Config.BusyWait is an error with the reason "CgroupBusy".
+// hierarchy and wherever its class may have put it. Nothing of the pod may be
+// wanted any more: processes that have not left after Config.KillAfter are
+// killed, since a runtime whose start of a container was cut off can forget
+// them. A cgroup that has processes even after Config.BusyWait is an error with
+// the reason "CgroupBusy".
 func (m *Manager) Remove(ctx context.Context, uid string) error {
 	if err := checkUID(uid); err != nil {
 		return err
@@ -34,7 +41,7 @@ func (m *Manager) Remove(ctx context.Context, uid string) error {
 	var errs []error
 	for _, tree := range trees {
 		for _, path := range m.cfg.Names.Candidates(uid) {
-			if err := removeTree(ctx, filepath.Join(tree.dir, path)); err != nil {
+			if err := m.removeTree(ctx, filepath.Join(tree.dir, path)); err != nil {
 				errs = append(errs, err)
 			}
 		}
@@ -44,11 +51,13 @@ func (m *Manager) Remove(ctx context.Context, uid string) error {
 
 var errStillBusy = errors.New("still has processes")
 
-// removeTree removes a cgroup from the leaves up, waiting for processes to
-// leave for as long as ctx lives.
-func removeTree(ctx context.Context, dir string) error {
+// removeTree removes a cgroup from the leaves up. It waits for processes to
+// leave, then kills them, for as long as ctx lives.
+func (m *Manager) removeTree(ctx context.Context, dir string) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
+	patience := time.NewTimer(m.cfg.KillAfter)
+	defer patience.Stop()
 	for {
 		err := removeOnce(dir)
 		if !isBusy(err) {
@@ -56,9 +65,21 @@ func removeTree(ctx context.Context, dir string) error {
 		}
 		select {
 		case <-tick.C:
+		case <-patience.C:
+			m.killLeft(dir)
+			patience.Reset(killEvery)
 		case <-ctx.Done():
 			return busyError(ctx, err)
 		}
+	}
+}
+
+// killLeft kills what is left in a cgroup. Whether it worked shows when the
+// cgroup can be removed.
+func (m *Manager) killLeft(dir string) {
+	pids, err := killAll(dir)
+	if len(pids) > 0 || err != nil {
+		m.log.Warn("killed what was left in the cgroup of a pod", "cgroup", dir, "pids", pids, "err", err)
 	}
 }
 

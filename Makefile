@@ -105,7 +105,7 @@ bench: ## measure the agent against the bare CRI calls of the same run (root)
 	cd test/integration && $(GO) run ./cmd/bench
 
 .PHONY: soak
-soak: ## run the long tests: all rounds, both runtimes, repeats, race (root, hours; writes docs/soak.txt)
+soak: ## run the long tests: all rounds, both runtimes, repeats, race, cluster (root, hours; PARTS="race ..." for some; renews docs/soak.txt)
 	exec test/soak.sh
 
 .PHONY: cluster

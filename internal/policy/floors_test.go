@@ -33,7 +33,8 @@ credentials/...      OWN internal/...                                       # 1
 node/lifecycle       ROOTS internal/...                                     # 2: the pure pod machine
 node/podactor        node/lifecycle ROOTS internal/...                      # 3a: declares what the pod machine calls
 node                 node/podactor node/lifecycle ROOTS internal/...        # 3b: re-exports the seams
-node/wire            node/... ROOTS runtime/... probe/... volume/... resources/... shutdown/... credentials/... internal/...  # 4: ties the parts by hand
+node/cluster         node/... ROOTS volume/... credentials/... resources/... internal/...  # 4: ties what talks to the API server, for node/wire
+node/wire/...        node/... ROOTS runtime/... probe/... volume/... resources/... shutdown/... credentials/... internal/...  # 4: ties the parts by hand
 metrics              internal/...                                           # 4: registry and exposition only
 metrics/...          metrics node node/podactor node/lifecycle ROOTS runtime/... probe/... volume/... resources/... shutdown/... credentials/... internal/...  # 4: reads producers
 node/internal/*test  node/... ROOTS runtime/... internal/...                # fakes for the tests of node
@@ -236,6 +237,9 @@ func TestFloorsFindWhatIsWrong(t *testing.T) {
 		{"node/wire", "runtime/cri", true},
 		{"node/wire", "node/wire/x", true},
 		{"node/wire", "metrics", false},
+		{"node/cluster", "node/wire", true},
+		{"node/cluster", "node/nodefx", false},
+		{"node/clusterfx", "node/cluster", true},
 		{"node/wire", "node/nodefx", false},
 		{"node/wire", "internal/fxrun", false},
 		{"runtime/runtimefx", "internal/fxrun", true},

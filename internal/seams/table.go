@@ -17,7 +17,7 @@ const (
 )
 
 // Finished is the work that is done: none of its rows may be pending.
-func Finished() []Issue { return []Issue{House} }
+func Finished() []Issue { return []Issue{House, Cluster} }
 
 // Row is one line of the page. Names of Go are PACKAGE.NAME or
 // PACKAGE.TYPE.NAME, with the package's path in this module.
@@ -47,6 +47,7 @@ const (
 	distroTest  = "examples/vendor-distro.TestDistro"
 	twoAgents   = "node/wire.TestTwoAgents"
 	restartTest = "node/nodefx.TestRestartInOneProcess"
+	joinTest    = "node/nodefx.TestJoin"
 )
 
 // Table is the whole page.
@@ -68,7 +69,7 @@ func openShift() []Row {
 		{Patch: "managed pods left out of QoS sums; CPU hidden in status", Seam: "a mutator of statuses; the QoS filter comes with the resources",
 			Uses: []string{"node.StatusMutator", "node/nodefx.AddStatusMutator"}, Test: distroTest, Example: "vendor-distro/site_condition.go", Done: House, Pending: ResourcesOne},
 		{Patch: "more node capacity (shared CPUs)", Seam: "contributors of capacity, and an ordered group of node status setters",
-			Uses: []string{"node/register.Contributor", "node/register.Setter"}, Test: "node/register.TestSetters", Done: Cluster},
+			Uses: []string{"node/register.Contributor", "node/clusterfx.AddNodeResources", "node/register.Setter", "node/clusterfx.AddNodeSetter"}, Test: "node/register.TestSetters", Done: Cluster},
 		{Patch: "CPU load balancing off on new cgroups", Seam: "a decorator of pod cgroups",
 			Uses: []string{"node.Cgroups", "node/nodefx.Replace", "node/nodefx.Wrap"}, Test: distroTest, Example: "vendor-distro/unbalanced_cpus.go", Done: House},
 		{Patch: "probe bodies as events; a reason while terminating", Seam: "observers of probe results", Pending: Probes},
@@ -90,11 +91,11 @@ func kubeEdge() []Row {
 		{Patch: "pods from a bus; its own word on when all sources are ready", Seam: "a group of sources, and a readiness policy",
 			Uses: []string{"node.Source", "node/nodefx.AddSource", "node.ReadyPolicy"}, Test: "node.TestReadyPolicyOfAVendor", Example: "vendor-distro/patient_start.go", Done: House},
 		{Patch: "no informers: the node, services and objects from a client of its own", Seam: "getters where they are called",
-			Uses: []string{"volume/plugins.Sources", "node/environment.Objects"}, Test: "volume/plugins.TestWhatIsInAVolume", Done: Cluster},
+			Uses: []string{"volume/plugins.ConfigMaps", "volume/plugins.Secrets", "node/environment.Services", "node/wire.NodeGetter"}, Test: "node/nodefx.TestReplaceAllOfTheCluster", Done: Cluster},
 		{Patch: "a hook when a token is deleted", Seam: "the token source as an interface",
-			Uses: []string{"volume/plugins.Tokens"}, Test: "volume/plugins.TestTokenRequest", Done: Cluster},
+			Uses: []string{"volume/plugins.Tokens", "node/nodefx.Wrap", "node/wire.Contents.OnRelease"}, Test: seamTest, Done: Cluster},
 		{Patch: "node status without cloud, with edge labels", Seam: "an ordered group of node status setters",
-			Uses: []string{"node/register.Setter", "node/register.Parts.Setters"}, Test: "node/register.TestSetters", Done: Cluster},
+			Uses: []string{"node/register.Setter", "node/clusterfx.AddNodeSetter", "node/wire.Registration"}, Test: joinTest, Example: "vendor-distro/rack_label.go", Done: Cluster},
 		{Patch: "CSI over the bus", Seam: "a factory of CSI clients", Pending: Volumes},
 		{Patch: "no registration of credential plugins, as it exits the process", Seam: "the credentials of pulls as an interface; the plugin host comes with its issue",
 			Uses: []string{"runtime/images.PullAuth", "node/nodefx.Replace"}, Test: distroTest, Example: "vendor-distro/registry_login.go", Done: House, Pending: Images},

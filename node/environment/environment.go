@@ -20,7 +20,13 @@ import (
 type Objects interface {
 	ConfigMap(ctx context.Context, uid types.UID, namespace, name string) (*corev1.ConfigMap, error)
 	Secret(ctx context.Context, uid types.UID, namespace, name string) (*corev1.Secret, error)
-	// Services are all of one namespace.
+	Services
+}
+
+// Services finds Services for the pod of that UID.
+type Services interface {
+	// Services are all of one namespace. It may block until ctx ends and is
+	// called concurrently.
 	Services(ctx context.Context, uid types.UID, namespace string) ([]*corev1.Service, error)
 }
 

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"nodekit.dev/internal/reasoned"
@@ -261,8 +260,8 @@ func TestVolumeOfAFileThatIsNotThere(t *testing.T) {
 // classes is a ClassGetter.
 type classes struct{ err error }
 
-func (c classes) RuntimeClass(_ context.Context, class string) (*nodev1.RuntimeClass, error) {
-	return &nodev1.RuntimeClass{Handler: class + "-handler"}, c.err
+func (c classes) RuntimeClass(_ context.Context, class string) (string, error) {
+	return class + "-handler", c.err
 }
 
 func TestRuntimeClasses(t *testing.T) {

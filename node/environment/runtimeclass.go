@@ -5,16 +5,14 @@ import (
 	"errors"
 	"fmt"
 
-	nodev1 "k8s.io/api/node/v1"
-
 	"nodekit.dev/node/podactor"
 )
 
-// ClassGetter is where RuntimeClass objects come from, such as node/objects. It
-// may block until ctx ends and is called concurrently; an error that answers
+// ClassGetter knows the handlers of RuntimeClass objects; the default asks the
+// API server. It may block until ctx ends and is called concurrently; an error that answers
 // NotFound() bool with true says that there is no such class.
 type ClassGetter interface {
-	RuntimeClass(ctx context.Context, class string) (*nodev1.RuntimeClass, error)
+	RuntimeClass(ctx context.Context, class string) (handler string, err error)
 }
 
 // RuntimeClasses is a podactor.RuntimeClasses over the objects of node.k8s.io.
@@ -32,14 +30,14 @@ func NewRuntimeClasses(classes ClassGetter) (RuntimeClasses, error) {
 
 // RuntimeHandler looks a class up.
 func (r RuntimeClasses) RuntimeHandler(ctx context.Context, req podactor.RuntimeHandlerRequest) (podactor.RuntimeHandlerResult, error) {
-	class, err := r.classes.RuntimeClass(ctx, req.Class)
+	handler, err := r.classes.RuntimeClass(ctx, req.Class)
 	switch {
 	case missing(err):
 		return podactor.RuntimeHandlerResult{}, err
 	case err != nil:
 		return podactor.RuntimeHandlerResult{}, fmt.Errorf("failed to lookup RuntimeClass %s: %w", req.Class, err)
 	}
-	return podactor.RuntimeHandlerResult{Handler: class.Handler}, nil
+	return podactor.RuntimeHandlerResult{Handler: handler}, nil
 }
 
 // RuntimeHandlers is a podactor.RuntimeClasses for nodes without an API server:

@@ -16,7 +16,6 @@ import (
 	"nodekit.dev/internal/fxrun"
 	"nodekit.dev/node"
 	"nodekit.dev/node/server"
-	"nodekit.dev/node/wire"
 	"nodekit.dev/runtime/runtimefx"
 )
 
@@ -29,7 +28,6 @@ type Agent struct {
 	groups GroupNames
 	routes routes
 	users  Users
-	member *wire.Member
 	facts  runtimefx.NodeFacts
 
 	mu    sync.Mutex
@@ -77,6 +75,9 @@ func (s *settings) graph(a *Agent) (fx.Option, error) {
 		}
 		decorators = append(decorators, d)
 	}
+	for _, c := range s.configs {
+		decorators = append(decorators, c.decorate())
+	}
 	if replaces[node.Engine](s) { // what the CRI runtime can do says nothing of that one
 		decorators = append(decorators, fx.Decorate(
 			func() runtimefx.Features { return nil },
@@ -94,7 +95,8 @@ func (s *settings) graph(a *Agent) (fx.Option, error) {
 		fx.Options(s.extra...),
 		fx.Options(s.groups...),
 		fx.Options(decorators...),
-		fx.Populate(&a.node, &a.graph, &a.groups, &a.routes, &a.users, &a.member, &a.facts),
+		fx.Populate(&a.node, &a.graph, &a.groups, &a.routes, &a.users, &a.facts),
+		fx.Options(s.populate...),
 	), nil
 }
 

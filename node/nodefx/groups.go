@@ -10,7 +10,6 @@ import (
 
 	"nodekit.dev/internal/tasks"
 	"nodekit.dev/node"
-	"nodekit.dev/node/register"
 	"nodekit.dev/node/server"
 	"nodekit.dev/volume"
 )
@@ -57,20 +56,6 @@ func AddVolumePlugin(name string, plugin any, after ...string) Option {
 	return add[volume.Plugin]("AddVolumePlugin", "volumeplugins", name, plugin, after)
 }
 
-// AddNodeSetter adds a setter of the Node object: a register.Setter, such as a
-// register.SetterFunc, or a constructor that returns one. One with the name of a
-// stock setter takes its place. It only counts in a cluster.
-func AddNodeSetter(name string, setter any, after ...string) Option {
-	return add[register.Setter]("AddNodeSetter", "nodesetters", name, setter, after)
-}
-
-// AddNodeResources adds a source of capacity to the Node object: a
-// register.Contributor, or a constructor that returns one. It only counts in a
-// cluster.
-func AddNodeResources(name string, contributor any, after ...string) Option {
-	return add[register.Contributor]("AddNodeResources", "noderesources", name, contributor, after)
-}
-
 // AddSource adds a source of pods under its own name: a node.Source, or a
 // constructor that returns one.
 func AddSource(name string, source any) Option {
@@ -112,15 +97,35 @@ func AddEventSink(sink any) Option {
 	return addPlain[node.EventSink]("AddEventSink", "eventsinks", sink)
 }
 
+// AddTo adds to an ordered group of another module, which collects values of
+// type node.Ordered[I] under that name: an I, or a constructor that returns one.
+// Where that module is not there, it does nothing.
+func AddTo[I any](group, name string, value any, after ...string) Option {
+	return func(s *settings) {
+		s.member(memberOf[I](fmt.Sprintf("%s %q", group, name), group, name, after), value, nil)
+	}
+}
+
 // add makes a member, or its constructor, a member of an ordered group.
 func add[I any](verb, group, name string, m any, after []string) Option {
 	return func(s *settings) {
-		s.member(member{
-			what: fmt.Sprintf("%s(%q)", verb, name), group: group,
-			seam: reflect.TypeFor[I](), result: reflect.TypeFor[node.Ordered[I]](),
-			finish: func(part any) any { return node.Ordered[I]{Name: name, After: after, Value: part.(I)} },
-		}, m)
+		what := fmt.Sprintf("%s(%q)", verb, name)
+		s.member(memberOf[I](what, group, name, after), m, s.effect(what))
 	}
+}
+
+func memberOf[I any](what, group, name string, after []string) member {
+	return member{
+		what: what, group: group, seam: reflect.TypeFor[I](), result: reflect.TypeFor[node.Ordered[I]](),
+		finish: func(part any) any { return node.Ordered[I]{Name: name, After: after, Value: part.(I)} },
+	}
+}
+
+// effect is one that must happen.
+func (s *settings) effect(what string) *effect {
+	e := &effect{what: what}
+	s.effects = append(s.effects, e)
+	return e
 }
 
 // addPlain makes a member, or its constructor, a member of a group without order.
@@ -129,7 +134,7 @@ func addPlain[I any](verb, group string, m any) Option {
 		s.member(member{
 			what: verb, group: group, seam: reflect.TypeFor[I](), result: reflect.TypeFor[I](),
 			finish: func(part any) any { return part },
-		}, m)
+		}, m, s.effect(verb))
 	}
 }
 
@@ -143,17 +148,18 @@ type member struct {
 }
 
 // member provides one value of a group: a function with the constructor's
-// parameters, or none, whose result the group collects.
-func (s *settings) member(m member, value any) {
+// parameters, or none, whose result the group collects. Nil e: that may have no
+// effect.
+func (s *settings) member(m member, value any, e *effect) {
 	constructor, err := asConstructor(m.seam, value)
 	if err != nil {
 		s.fail(fmt.Errorf("%s: %w", m.what, err))
 		return
 	}
-	e := &effect{what: m.what}
-	s.effects = append(s.effects, e)
 	provider := makeFunc(parameters(constructor), m.result, func(args []reflect.Value) (any, error) {
-		e.happened.Store(true)
+		if e != nil {
+			e.happened.Store(true)
+		}
 		part, err := construct(constructor, args)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.what, err)

@@ -1,13 +1,8 @@
 package nodefx
 
 import (
-	"nodekit.dev/node/wire"
 	"nodekit.dev/runtime/cri"
 )
-
-// Member is what the agent talks to the API server with; nil where it stands
-// alone.
-func (a *Agent) Member() *wire.Member { return a.member }
 
 // CRI is the client of the container runtime; nil where a vendor's Engine took
 // its place.

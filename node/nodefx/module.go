@@ -12,7 +12,6 @@ import (
 	"nodekit.dev/node"
 	"nodekit.dev/node/handlers"
 	"nodekit.dev/node/podspec"
-	"nodekit.dev/node/register"
 	"nodekit.dev/node/server"
 	"nodekit.dev/node/wire"
 	"nodekit.dev/resources/resourcesfx"
@@ -29,13 +28,14 @@ func Module() fx.Option {
 		volumefx.Module(),
 		resourcesfx.Module(),
 		fx.Decorate(complete),
-		fx.Provide(newLifecycle, builder, specs, handlerRunner, newMember, newNode),
+		cluster(),
+		fx.Provide(newLifecycle, newThisNode, builder, specs, handlerRunner, newNode),
 	)
 }
 
 // complete is asked for before any part is made, so the lock that it adds is
 // the first thing that starts and the last that stops.
-func complete(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config) (wire.Config, error) {
+func complete(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, this *wire.ThisNode) (wire.Config, error) {
 	cfg, err := cfg.Complete()
 	if err != nil {
 		return cfg, err
@@ -48,8 +48,10 @@ func complete(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config) (wire.Config, e
 		},
 		func(context.Context) error { return unlock() },
 	)
-	return cfg, nil
+	return cfg.TellHealth(this), nil
 }
+
+func newThisNode() *wire.ThisNode { return &wire.ThisNode{} }
 
 func builder(cfg wire.Config, features runtimefx.Features) (*podspec.Builder, error) {
 	if cfg.Spec.Features == nil {
@@ -77,11 +79,16 @@ type parts struct {
 	Cgroups   node.Cgroups
 	Handlers  node.HookRunner
 
+	Environment    node.Environment
+	RuntimeClasses node.RuntimeClasses
+	UserNamespaces node.UserNamespaces
+
 	// RunningLogs learns from what the watcher shows, for log rotation.
 	RunningLogs *wire.RunningLogs
-	// Member is nil where the agent stands alone.
-	Member   *wire.Member
+	// ThisNode and Contents stand between those of Cluster and the others.
+	ThisNode *wire.ThisNode
 	Contents *wire.Contents
+	Cluster  clusterParts
 
 	Sources           []node.Ordered[node.Source]           `group:"sources"`
 	Mutators          []node.Ordered[node.Mutator]          `group:"mutators"`
@@ -95,22 +102,6 @@ type parts struct {
 	Routes            []node.Ordered[http.Handler]          `group:"routes"`
 	Authenticators    []node.Ordered[server.Authenticator]  `group:"authenticators"`
 	Authorizers       []node.Ordered[server.Authorizer]     `group:"authorizers"`
-}
-
-// newMember makes what talks to the API server, where the agent is to.
-func newMember(cfg wire.Config, w node.Watcher, facts runtimefx.NodeFacts, groups memberGroups) (*wire.Member, error) {
-	return wire.NewMember(cfg, wire.MemberParts{
-		Runtime: w.Status, Images: facts.Images, PodCIDR: facts.PodCIDR,
-		Setters: groups.Setters, Resources: groups.Resources,
-	})
-}
-
-// memberGroups are what a vendor adds to the Node object.
-type memberGroups struct {
-	fx.In
-
-	Setters   []node.Ordered[register.Setter]      `group:"nodesetters"`
-	Resources []node.Ordered[register.Contributor] `group:"noderesources"`
 }
 
 // result is the node, and what an Agent tells about its groups.
@@ -139,30 +130,28 @@ func newNode(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, log *slog.Logger
 		Engine: wire.RemovingFiles(p.Engine, cfg), Watcher: p.RunningLogs.Watching(p.Watcher), Puller: p.Puller, Specs: p.Specs,
 		Mounter:   wire.RemovingLogs(p.Mounter, cfg.PodLogsDir, cfg.Host.LogLinksDir),
 		Allocator: p.Allocator, Cgroups: p.Cgroups, Handlers: p.Handlers,
+		Environment: p.Environment, RuntimeClasses: p.RuntimeClasses, UserNamespaces: p.UserNamespaces,
 		Sources: p.Sources, Mutators: p.Mutators, Admitters: p.Admitters, Hooks: p.Hooks,
 		SandboxMutators: p.SandboxMutators, ContainerMutators: p.ContainerMutators, StatusMutators: p.StatusMutators,
-		StatusSinks: append(p.StatusSinks, p.Contents), EventSinks: p.EventSinks, PodDirs: wire.PodDirs(cfg), Observer: cfg.NodeObserver, Log: log,
+		StatusSinks: p.StatusSinks, EventSinks: p.EventSinks, PodDirs: wire.PodDirs(cfg), Observer: cfg.NodeObserver, Log: log,
 	}
 	if dir := cfg.Host.LogLinksDir; dir != "" {
 		np.Hooks = append(np.Hooks, node.Ordered[node.Hook]{Name: "log-links", Value: wire.LogLinks(dir, cfg.PodLogsDir, log.With("part", "log-links"))})
 	}
-	admitters, attach, err := wire.Admitters(cfg, p.Member, p.Admitters)
+	joined := p.Cluster.wired()
+	admitters, attach, err := wire.Admitters(cfg, joined, p.Admitters)
 	if err != nil {
 		return result{}, err
 	}
 	np.Admitters = admitters
-	if np.UserNamespaces, err = wire.Users(cfg); err != nil {
-		return result{}, err
-	}
-	if err := p.Member.Join(&np); err != nil {
-		return result{}, err
-	}
+	tell := wire.Join(joined, p.Contents, &np)
 	n, err := node.New(cfg.Node, np)
 	if err != nil {
 		return result{}, err
 	}
 	attach(n)
-	p.Member.Attach(n)
+	tell(n)
+	p.ThisNode.Keep(joined.Registration)
 	routes, err := sortRoutes(p.Routes)
 	if err != nil {
 		return result{}, err
@@ -175,7 +164,7 @@ func newNode(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, log *slog.Logger
 	if err != nil {
 		return result{}, err
 	}
-	for _, part := range append(host, p.Member.Runs(p.Contents)...) {
+	for _, part := range host {
 		r.Run(lc, part.Name, part.Run)
 	}
 	r.RunAtLeast(lc, "node", drainBudget(cfg.Node), n.Run)

@@ -106,6 +106,9 @@ func (o *override) decorate() (fx.Option, error) {
 	return fx.Decorate(makeFunc(in, o.seam, func(args []reflect.Value) (any, error) {
 		o.effect.happened.Store(true)
 		if o.replace == nil {
+			if isNil(args[0]) {
+				return nil, fmt.Errorf("wrap %q had no effect: this agent has no %v; Replace it, or join a cluster", wraps[0].Name, o.seam)
+			}
 			return wrapped(args[0].Interface(), wraps)
 		}
 		part, err := construct(o.replace, args)

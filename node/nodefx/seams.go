@@ -5,8 +5,11 @@ import (
 	"strings"
 
 	"nodekit.dev/node"
+	"nodekit.dev/node/environment"
 	"nodekit.dev/node/handlers"
+	"nodekit.dev/node/wire"
 	"nodekit.dev/runtime/images"
+	"nodekit.dev/volume/plugins"
 )
 
 // seams lists every interface that Replace and Wrap take.
@@ -22,6 +25,20 @@ func seams() []reflect.Type {
 		reflect.TypeFor[node.Specs](),
 		reflect.TypeFor[node.HookRunner](),
 		reflect.TypeFor[handlers.Execer](),
+		reflect.TypeFor[node.Environment](),
+		reflect.TypeFor[node.RuntimeClasses](),
+		reflect.TypeFor[node.UserNamespaces](),
+		reflect.TypeFor[plugins.ConfigMaps](),
+		reflect.TypeFor[plugins.Secrets](),
+		reflect.TypeFor[environment.Services](),
+		reflect.TypeFor[plugins.Tokens](),
+		reflect.TypeFor[plugins.TrustBundles](),
+		reflect.TypeFor[plugins.PodCertificates](),
+		reflect.TypeFor[wire.NodeGetter](),
+		reflect.TypeFor[wire.Registration](),
+		reflect.TypeFor[wire.PodSource](),
+		reflect.TypeFor[wire.StatusWriter](),
+		reflect.TypeFor[wire.EventWriter](),
 	}
 }
 

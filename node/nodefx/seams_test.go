@@ -2,13 +2,16 @@ package nodefx_test
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"nodekit.dev/node"
+	"nodekit.dev/node/clusterfx"
 	"nodekit.dev/node/handlers"
 	"nodekit.dev/node/internal/actortest"
 	"nodekit.dev/node/nodefx"
@@ -30,7 +33,7 @@ func (noHandlers) RunHandler(context.Context, node.HandlerRequest) error { retur
 
 // seamCase is one seam with its default and a replacement.
 type seamCase struct {
-	defaultOf string   // the provider of the default
+	defaultOf string   // the provider of the default; one of node/clusterfx is there in a cluster
 	runs      []string // the parts that the default runs
 	replace   nodefx.Option
 }
@@ -77,6 +80,14 @@ func seamCases(b *actortest.Bench) map[string]seamCase {
 			"nodekit.dev/node/wire.Execer", nil,
 			nodefx.Replace[handlers.Execer](func() worldExec { return worldExec{b.World} }),
 		},
+		"podactor.Environment": {
+			"nodekit.dev/node/nodefx.environmentOf", nil,
+			nodefx.Replace[node.Environment](func() station { return station{} }),
+		},
+		"podactor.UserNamespaces": {
+			"nodekit.dev/node/wire.Users", nil,
+			nodefx.Replace[node.UserNamespaces](func() station { return station{} }),
+		},
 	}
 }
 
@@ -85,15 +96,20 @@ func seamCases(b *actortest.Bench) map[string]seamCase {
 func TestReplace(t *testing.T) {
 	b := actortest.New(t, runtimetest.Config{})
 	cases := seamCases(b)
+	maps.Copy(cases, clusterCases())
 	for _, seam := range nodefx.Seams() {
 		t.Run(seam, func(t *testing.T) {
 			c, ok := cases[seam]
 			if !ok {
 				t.Fatal("this seam has no case")
 			}
+			join := nodefx.Options()
+			if strings.Contains(c.defaultOf, "clusterfx") {
+				join = clusterfx.Join(clusterConfig())
+			}
 			var before, with built
-			stock := newAgent(t, nodefx.Config(config(t)), before.option())
-			replaced := newAgent(t, nodefx.Config(config(t)), with.option(), c.replace)
+			stock := newAgent(t, nodefx.Config(config(t)), before.option(), join)
+			replaced := newAgent(t, nodefx.Config(config(t)), with.option(), join, c.replace)
 			if !before.has(c.defaultOf) {
 				t.Fatalf("%s is not what builds the default; those ran: %q", c.defaultOf, before.names)
 			}

@@ -68,7 +68,7 @@ func (c *contents) add(doc []byte) error {
 		}
 		inDefault(m)
 		c.configMaps = append(c.configMaps, m)
-		return named(kindConfigMap, m, CheckConfigMap(m))
+		return named(KindConfigMap, m, CheckConfigMap(m))
 	case "Secret":
 		s := &corev1.Secret{}
 		if err := decodeStrict(doc, s); err != nil {
@@ -77,7 +77,7 @@ func (c *contents) add(doc []byte) error {
 		inDefault(s)
 		mergeStringData(s)
 		c.secrets = append(c.secrets, s)
-		return named(kindSecret, s, CheckSecret(s))
+		return named(KindSecret, s, CheckSecret(s))
 	}
 	return fmt.Errorf("kind %q: want ConfigMap or Secret", head.Kind)
 }

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"nodekit.dev/internal/manifests"
+	"nodekit.dev/internal/tasks"
 )
 
 // Folder is a [Store] that is filled from a directory of manifests: ConfigMaps
@@ -61,11 +62,14 @@ func NewFolder(path string, log *slog.Logger) (*Folder, error) {
 // Run reads the directory whenever it changed, and hands out changes, until ctx
 // ends; it returns its error.
 func (f *Folder) Run(ctx context.Context) error {
-	r := runner{}
-	return r.live(ctx, func(ctx context.Context) error {
-		r.start("objects-folder", f.read)
-		return f.told.run(ctx)
+	group := tasks.New(ctx)
+	group.Go("objects-folder", func(ctx context.Context) error {
+		f.read(ctx)
+		return nil
 	})
+	err := f.told.Run(group.Context())
+	group.Stop()
+	return errors.Join(group.Wait(), err)
 }
 
 func (f *Folder) read(ctx context.Context) {
@@ -142,12 +146,12 @@ func (f *Folder) merge(paths []string) (secrets []*corev1.Secret, configMaps []*
 	}
 	for _, path := range paths {
 		for _, s := range f.good[path].secrets {
-			if first(path, kindSecret, s.Namespace, s.Name) {
+			if first(path, KindSecret, s.Namespace, s.Name) {
 				secrets = append(secrets, s)
 			}
 		}
 		for _, m := range f.good[path].configMaps {
-			if first(path, kindConfigMap, m.Namespace, m.Name) {
+			if first(path, KindConfigMap, m.Namespace, m.Name) {
 				configMaps = append(configMaps, m)
 			}
 		}

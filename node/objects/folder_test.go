@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"nodekit.dev/node/objects"
+	"nodekit.dev/node/objects/internal/apitest"
 )
 
 // logged keeps log lines.
@@ -50,7 +51,7 @@ func newFolderBench(t *testing.T, files map[string]string) *folderBench {
 	if b.folder, err = objects.NewFolder(b.dir, slog.New(slog.NewTextHandler(b.log, nil))); err != nil {
 		t.Fatal(err)
 	}
-	running(t, b.folder.Run)
+	apitest.Running(t, b.folder.Run)
 	return b
 }
 
@@ -181,7 +182,7 @@ func TestFolderThatIsNotThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	running(t, folder.Run)
+	apitest.Running(t, folder.Run)
 	b := &folderBench{t: t, dir: dir, folder: folder, log: &logged{}}
 	b.want("shop", "db", "user", `secret "db" not found`)
 	if err := os.Mkdir(dir, 0o755); err != nil {

@@ -9,22 +9,19 @@ import (
 	"slices"
 	"sync"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"nodekit.dev/node/objects/follow"
+	"nodekit.dev/node/objects/internal/told"
 )
 
 // Store answers from memory, for nodes without an API server: what Go code put
-// in it with Set. It has the getters of [Cache]; there are no Services,
-// RuntimeClasses and ClusterTrustBundles in it, and no node. Use [NewStore].
-// Safe for concurrent use.
+// in it with Set. There are no Services in it. Use [NewStore]. Safe for
+// concurrent use.
 type Store struct {
-	told  *changes
+	told  *told.Changes[Change]
 	ready chan struct{} // closed by the first Set
 
 	mu         sync.Mutex
@@ -39,7 +36,7 @@ type Store struct {
 // the first Set.
 func NewStore() *Store {
 	return &Store{
-		told: newChanges(), ready: make(chan struct{}),
+		told: told.New(ChangeOf), ready: make(chan struct{}),
 		secretRefs: refs{}, mapRefs: refs{},
 	}
 }
@@ -48,8 +45,8 @@ func NewStore() *Store {
 // twice, is an error that names it, and nothing changes. What was set must not
 // be changed any more.
 func (s *Store) Set(secrets []*corev1.Secret, configMaps []*corev1.ConfigMap) error {
-	newSecrets, err := byName(kindSecret, secrets, CheckSecret)
-	newMaps, err2 := byName(kindConfigMap, configMaps, CheckConfigMap)
+	newSecrets, err := byName(KindSecret, secrets, CheckSecret)
+	newMaps, err2 := byName(KindConfigMap, configMaps, CheckConfigMap)
 	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
@@ -64,38 +61,41 @@ func (s *Store) Set(secrets []*corev1.Secret, configMaps []*corev1.ConfigMap) er
 	}
 	s.mu.Unlock()
 	if !first { // who waited for the first has its answer
-		s.told.add(slices.Sorted(maps.Keys(affected))...)
+		s.told.Add(slices.Sorted(maps.Keys(affected))...)
 	}
 	return nil
 }
 
 // Run hands out changes until ctx ends, and returns its error.
-func (s *Store) Run(ctx context.Context) error { return s.told.run(ctx) }
+func (s *Store) Run(ctx context.Context) error { return s.told.Run(ctx) }
 
 // Changes tells which pods to bring up to date. One reader; never closed.
-func (s *Store) Changes() <-chan Change { return s.told.out }
+func (s *Store) Changes() <-chan Change { return s.told.Out() }
 
 // Secret returns the Secret, for the pod of that UID.
 func (s *Store) Secret(ctx context.Context, uid types.UID, namespace, secret string) (*corev1.Secret, error) {
 	n := name{namespace, secret}
-	if err := s.wait(ctx, kindSecret, uid, n, s.secretRefs); err != nil {
+	if err := s.wait(ctx, KindSecret, uid, n, s.secretRefs); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return found(kindSecret, n, s.secrets)
+	return found(KindSecret, n, s.secrets)
 }
 
 // ConfigMap returns the ConfigMap, for the pod of that UID.
 func (s *Store) ConfigMap(ctx context.Context, uid types.UID, namespace, configMap string) (*corev1.ConfigMap, error) {
 	n := name{namespace, configMap}
-	if err := s.wait(ctx, kindConfigMap, uid, n, s.mapRefs); err != nil {
+	if err := s.wait(ctx, KindConfigMap, uid, n, s.mapRefs); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return found(kindConfigMap, n, s.configMaps)
+	return found(KindConfigMap, n, s.configMaps)
 }
+
+// name is that of one object.
+type name struct{ namespace, name string }
 
 // refs are the pods that refer to each name.
 type refs map[name]map[types.UID]struct{}
@@ -112,7 +112,7 @@ func (s *Store) wait(ctx context.Context, kind string, uid types.UID, n name, in
 	case <-s.ready:
 		return nil
 	case <-ctx.Done():
-		return &follow.UnreachableError{Kind: kind, Namespace: n.namespace, Name: n.name, Err: context.Cause(ctx)}
+		return &UnreachableError{Kind: kind, Namespace: n.namespace, Name: n.name, Err: context.Cause(ctx)}
 	}
 }
 
@@ -120,33 +120,11 @@ func found[T any](kind string, n name, objects map[name]*T) (*T, error) {
 	if object := objects[n]; object != nil {
 		return object, nil
 	}
-	return nil, &follow.NotFoundError{Kind: kind, Namespace: n.namespace, Name: n.name}
+	return nil, &NotFoundError{Kind: kind, Namespace: n.namespace, Name: n.name}
 }
 
 // Services are none.
 func (s *Store) Services(context.Context, types.UID, string) ([]*corev1.Service, error) {
-	return nil, nil
-}
-
-// Node is not known to a store.
-func (s *Store) Node(context.Context) (*corev1.Node, error) {
-	return nil, &follow.UnreachableError{Kind: kindNode, Name: "of this agent", Err: errors.New("there is no API server")}
-}
-
-// RuntimeClass finds none.
-func (s *Store) RuntimeClass(_ context.Context, class string) (*nodev1.RuntimeClass, error) {
-	return nil, &follow.NotFoundError{Kind: kindRuntimeClass, Name: class}
-}
-
-// ClusterTrustBundle finds none.
-func (s *Store) ClusterTrustBundle(_ context.Context, _ types.UID, bundle string) (*certificatesv1.ClusterTrustBundle, error) {
-	return nil, &follow.NotFoundError{Kind: kindBundle, Name: bundle}
-}
-
-// ClusterTrustBundles finds none.
-func (s *Store) ClusterTrustBundles(
-	context.Context, types.UID, string, *metav1.LabelSelector,
-) ([]*certificatesv1.ClusterTrustBundle, error) {
 	return nil, nil
 }
 
@@ -161,7 +139,7 @@ func (s *Store) Release(uid types.UID) {
 		}
 	}
 	s.mu.Unlock()
-	s.told.forget(uid)
+	s.told.Forget(uid)
 }
 
 // byName checks objects and sorts them in.

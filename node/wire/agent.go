@@ -21,23 +21,15 @@ import (
 
 // Agent is a node agent, wired by hand. Use New.
 type Agent struct {
-	cfg   Config
-	node  *node.Node
-	parts Parts
-	// client is nil where nobody needs the CRI, member where the agent stands
-	// alone.
-	client   *cri.Client
-	member   *Member
+	cfg      Config
+	node     *node.Node
+	parts    Parts
+	client   *cri.Client // nil where nobody needs the CRI
+	thisNode ThisNode
 	contents Contents
-	runs     []run
+	runs     []Part
 	close    []func() error
 	ran      atomic.Bool
-}
-
-// run is one part that lives as long as the agent.
-type run struct {
-	name string
-	fn   func(context.Context) error
 }
 
 // New checks the configuration and makes every part that no option gave. It
@@ -47,7 +39,8 @@ func New(cfg Config, opts ...Option) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("agent: %w", err)
 	}
-	a := &Agent{cfg: cfg, parts: Parts{Parts: node.Parts{Observer: cfg.NodeObserver, Log: cfg.Log}}}
+	a := &Agent{parts: Parts{Parts: node.Parts{Observer: cfg.NodeObserver, Log: cfg.Log}}}
+	a.cfg = cfg.TellHealth(&a.thisNode)
 	for _, o := range opts {
 		o(&a.parts)
 	}
@@ -60,47 +53,100 @@ func New(cfg Config, opts ...Option) (*Agent, error) {
 	return a, nil
 }
 
-// cluster makes what talks to the API server, where the agent is to.
-func (a *Agent) cluster() (err error) {
-	parts := MemberParts{Runtime: a.parts.Watcher.Status, Setters: a.parts.NodeSetters, Resources: a.parts.NodeResources}
-	if a.client != nil {
-		parts.Images, parts.PodCIDR = a.client.ListImages, a.client.UpdateRuntimeConfig
+// cluster makes what the agent has of its cluster, where it is to join one, and
+// local objects.
+func (a *Agent) cluster() error {
+	p := &a.parts
+	folder, runs, err := LocalObjects(a.cfg, &a.contents)
+	if err != nil {
+		return err
 	}
-	a.member, err = NewMember(a.cfg, parts)
-	return err
+	a.runs = append(a.runs, runs...)
+	ownMaps, ownSecrets := p.ConfigMaps != nil, p.Secrets != nil
+	if p.Join != nil {
+		join := Joining{Config: a.cfg, Parts: p, ThisNode: &a.thisNode, Contents: &a.contents}
+		if a.client != nil {
+			join.Images, join.PodCIDR = a.client.ListImages, a.client.UpdateRuntimeConfig
+		}
+		runs, err := p.Join(join)
+		if err != nil {
+			return err
+		}
+		a.runs = append(a.runs, runs...)
+	}
+	if !ownMaps {
+		p.ConfigMaps = LocalConfigMaps(folder, p.ConfigMaps, &a.contents)
+	}
+	if !ownSecrets {
+		p.Secrets = LocalSecrets(folder, p.Secrets, &a.contents)
+	}
+	a.thisNode.Keep(p.Registration)
+	return nil
 }
 
 // makeNode puts everything together.
 func (a *Agent) makeNode() error {
-	admitters, attach, err := Admitters(a.cfg, a.member, a.parts.Admitters)
+	attach, err := a.parts.complete(a.cfg, &a.contents)
 	if err != nil {
 		return err
 	}
-	a.parts.Admitters = admitters
-	if a.parts.UserNamespaces == nil {
-		if a.parts.UserNamespaces, err = Users(a.cfg); err != nil {
-			return err
-		}
-	}
-	if err := a.member.Join(&a.parts.Parts); err != nil {
-		return err
-	}
-	a.parts.StatusSinks = append(a.parts.StatusSinks, &a.contents)
-	a.parts.Engine = RemovingFiles(a.parts.Engine, a.cfg)
-	a.parts.Mounter = RemovingLogs(a.parts.Mounter, a.cfg.PodLogsDir, a.cfg.Host.LogLinksDir)
 	if a.node, err = node.New(a.cfg.Node, a.parts.Parts); err != nil {
 		return err
 	}
 	attach(a.node)
-	a.member.Attach(a.node)
 	host, err := HostParts(a.cfg)
 	if err != nil {
 		return err
 	}
-	for _, part := range append(host, a.member.Runs(&a.contents)...) {
-		a.runs = append(a.runs, run{part.Name, part.Run})
-	}
+	a.runs = append(a.runs, host...)
 	return nil
+}
+
+// complete adds to the parts of a node what the agent puts between and around
+// them. The second result is given the node.
+func (p *Parts) complete(cfg Config, contents *Contents) (func(*node.Node), error) {
+	admitters, attach, err := Admitters(cfg, p.ClusterParts, p.Admitters)
+	if err != nil {
+		return nil, err
+	}
+	p.Admitters = admitters
+	if p.UserNamespaces == nil {
+		if p.UserNamespaces, err = Users(cfg); err != nil {
+			return nil, err
+		}
+	}
+	if p.Environment == nil {
+		if p.Environment, err = Environment(p.ClusterParts, p.Mounter); err != nil {
+			return nil, err
+		}
+	}
+	tell := Join(p.ClusterParts, contents, &p.Parts)
+	p.Engine = RemovingFiles(p.Engine, cfg)
+	p.Mounter = RemovingLogs(p.Mounter, cfg.PodLogsDir, cfg.Host.LogLinksDir)
+	return func(n *node.Node) { attach(n); tell(n) }, nil
+}
+
+// Join adds what there is of a cluster to the parts of a node: the source of
+// its pods, where statuses and events go, and the end of all that a pod refers
+// to. The result is to be given the node before it runs.
+func Join(c ClusterParts, contents *Contents, p *node.Parts) func(*node.Node) {
+	if s := c.PodSource; s != nil {
+		p.Sources = append(p.Sources, node.Ordered[node.Source]{Name: s.Name(), Value: s})
+	}
+	if c.StatusWriter != nil {
+		p.StatusSinks = append(p.StatusSinks, c.StatusWriter)
+	}
+	p.StatusSinks = append(p.StatusSinks, contents)
+	if c.EventWriter != nil {
+		p.EventSinks = append(p.EventSinks, c.EventWriter)
+	}
+	p.Hooks = append(p.Hooks, contents.forgetting()...)
+	return func(n *node.Node) {
+		contents.Attach(n)
+		if c.StatusWriter != nil {
+			c.StatusWriter.Attach(n)
+		}
+	}
 }
 
 // Node is the running node, for its snapshots and traces.
@@ -127,7 +173,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	// The node stops first: a drain still needs the runtime's events.
 	helpers := tasks.New(context.WithoutCancel(ctx))
 	for _, r := range a.runs {
-		helpers.Go(r.name, r.fn)
+		helpers.Go(r.Name, r.Run)
 	}
 	nodeRun := tasks.New(ctx)
 	nodeRun.Go("node", a.node.Run)
@@ -187,7 +233,7 @@ func (a *Agent) watcher(client *cri.Client) error {
 		return err
 	}
 	a.parts.Watcher = Watcher(observer)
-	a.runs = append(a.runs, run{"runtime-observe", observer.Run})
+	a.runs = append(a.runs, Part{"runtime-observe", observer.Run})
 	return nil
 }
 
@@ -208,7 +254,7 @@ func (a *Agent) engine(client *cri.Client) error {
 	}
 	running.OnChange(rotator.Refresh)
 	a.parts.Watcher = running.Watching(a.parts.Watcher)
-	a.runs = append(a.runs, run{"log-rotation", rotator.Run}, run{"cgroup-driver", CheckCgroupDriver(a.cfg, client)})
+	a.runs = append(a.runs, Part{"log-rotation", rotator.Run}, Part{"cgroup-driver", CheckCgroupDriver(a.cfg, client)})
 	return nil
 }
 
@@ -256,16 +302,16 @@ func (a *Agent) mounts() error {
 	if a.parts.Mounter != nil {
 		return nil
 	}
-	all, err := VolumePlugins(a.parts.VolumePlugins, a.member.Sources())
+	all, err := VolumePlugins(a.parts.VolumePlugins, Sources(a.cfg, a.parts.ClusterParts, &a.thisNode))
 	if err != nil {
 		return err
 	}
-	manager, err := volume.New(VolumeConfig(a.cfg, a.member), all, a.log("volume"))
+	manager, err := volume.New(VolumeConfig(a.cfg, a.parts.EventWriter), all, a.log("volume"))
 	if err != nil {
 		return err
 	}
 	a.contents.Keep(manager)
-	a.runs = append(a.runs, run{"volume-content", manager.Run})
+	a.runs = append(a.runs, Part{"volume-content", manager.Run})
 	a.parts.Mounter = Mounter(manager, builder)
 	return nil
 }

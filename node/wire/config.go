@@ -45,8 +45,10 @@ type Config struct {
 	Users userns.Config
 	// Admission says how pods are let in by ports, labels and taints.
 	Admission admission.Config
-	// Cluster makes the agent a member of a cluster; nil: it stands alone.
-	Cluster *Cluster
+	// LocalObjects is a folder of ConfigMaps and Secrets for static pods, see
+	// objects.Folder; in an agent that stands alone they are for all pods. Empty:
+	// none.
+	LocalObjects string
 
 	// NodeObserver is told what happens to pods, for metrics. The other parts
 	// take their Observers in the values above.
@@ -110,19 +112,16 @@ func (c Config) Complete() (Config, error) {
 	c.Users.PodsDir = filepath.Join(c.RootDir, "pods")
 	c.Admission.NodeName = c.NodeName
 	c.Cgroups.Names, c.Cgroups.CPUQuota = c.Spec.Cgroups, c.Spec.CPUQuota
-	if c.Cluster != nil {
-		c = c.inCluster()
-	}
 	c.CRI.Log, c.Observe.Log, c.Images.Log, c.Logs.Log = c.Log, c.Log, c.Log, c.Log
 	return c.aboutMachine()
 }
 
-// inCluster completes Cluster, and has it told of the runtime's health.
-func (c Config) inCluster() Config {
-	c.Cluster = c.Cluster.complete(c)
-	cluster, told := c.Cluster, c.Observe.Trace.Health
+// TellHealth has the Node object looked at again when the runtime's health
+// changed.
+func (c Config) TellHealth(this *ThisNode) Config {
+	told := c.Observe.Trace.Health
 	c.Observe.Trace.Health = func(s runtime.Status) {
-		cluster.healthChanged()
+		this.Kick()
 		if told != nil {
 			told(s)
 		}
@@ -139,6 +138,9 @@ func (c Config) validate() error {
 		if !filepath.IsAbs(dir.path) {
 			errs = append(errs, fmt.Errorf("%s: %q must be an absolute path", dir.field, dir.path))
 		}
+	}
+	if c.LocalObjects != "" && !filepath.IsAbs(c.LocalObjects) {
+		errs = append(errs, fmt.Errorf("LocalObjects: %q must be an absolute path", c.LocalObjects))
 	}
 	return errors.Join(errs...)
 }

@@ -1,9 +1,11 @@
 package wire
 
 import (
+	"context"
+
 	"nodekit.dev/node"
 	"nodekit.dev/node/handlers"
-	"nodekit.dev/node/register"
+	"nodekit.dev/runtime"
 	"nodekit.dev/runtime/images"
 	"nodekit.dev/volume"
 	"nodekit.dev/volume/plugins"
@@ -20,11 +22,31 @@ type Parts struct {
 	Execer handlers.Execer
 	// VolumePlugins come before the stock ones and so take their volumes.
 	VolumePlugins []node.Ordered[volume.Plugin]
-	// NodeSetters fill in the Node object, among the stock ones or in the place
-	// of one; NodeResources are further sources of capacity. Both only count in
-	// a cluster, see register.Parts.
-	NodeSetters   []node.Ordered[register.Setter]
-	NodeResources []node.Ordered[register.Contributor]
+	// ClusterParts are what the agent has of its cluster; Join makes those that
+	// are nil, see cluster.Join.
+	ClusterParts
+	Join func(Joining) ([]Part, error)
+}
+
+// Joining is what parts of a cluster are made from.
+type Joining struct {
+	// Config is complete.
+	Config Config
+	// Parts are the agent's. What is set there stays, and what it replaces is
+	// neither made nor run.
+	Parts *Parts
+	// ThisNode and Contents are the agent's.
+	ThisNode *ThisNode
+	Contents *Contents
+	// Images and PodCIDR are the runtime's; nil: it does not speak the CRI.
+	Images  func(context.Context) ([]runtime.ImageInfo, error)
+	PodCIDR func(ctx context.Context, cidrs string) error
+}
+
+// Part is something that runs as long as the agent does.
+type Part struct {
+	Name string
+	Run  func(context.Context) error
 }
 
 // Option changes the parts of an agent.
@@ -38,15 +60,6 @@ func WithSource(s node.Source) Option {
 	return func(p *Parts) {
 		p.Sources = append(p.Sources, node.Ordered[node.Source]{Name: s.Name(), Value: s})
 	}
-}
-
-// VolumeConfig is how volumes are mounted, where the member is told of failures.
-func VolumeConfig(cfg Config, m *Member) volume.Config {
-	out := cfg.Volume
-	if out.Observer.RefreshFailed == nil {
-		out.Observer.RefreshFailed = m.RefreshFailed()
-	}
-	return out
 }
 
 // VolumePlugins are the vendor's in their order, then the stock ones, which get

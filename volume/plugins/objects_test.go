@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -39,7 +38,7 @@ func (n notThere) NotFound() bool { return true }
 type cluster struct {
 	configMaps map[string]*corev1.ConfigMap
 	secrets    map[string]*corev1.Secret
-	bundles    []*certificatesv1.ClusterTrustBundle
+	bundles    []bundle
 	err        error // instead of everything
 	asked      plugins.TokenRequest
 }
@@ -65,25 +64,26 @@ func (c *cluster) Secret(_ context.Context, _ types.UID, namespace, name string)
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "secret"}, name)
 }
 
-func (c *cluster) ClusterTrustBundle(_ context.Context, _ types.UID, name string) (*certificatesv1.ClusterTrustBundle, error) {
+func (c *cluster) ClusterTrustBundle(_ context.Context, _ types.UID, name string) (string, error) {
 	for _, b := range c.bundles {
-		if b.Name == name {
-			return b, nil
+		if b.name == name {
+			return b.certificates, nil
 		}
 	}
-	return nil, notThere(`clustertrustbundle.certificates.k8s.io "` + name + `"`)
+	return "", notThere(`clustertrustbundle.certificates.k8s.io "` + name + `"`)
 }
 
-func (c *cluster) ClusterTrustBundles(
-	_ context.Context, _ types.UID, signer string, _ *metav1.LabelSelector,
-) (list []*certificatesv1.ClusterTrustBundle, err error) {
+func (c *cluster) ClusterTrustBundles(_ context.Context, _ types.UID, signer string, _ *metav1.LabelSelector) (list []string, err error) {
 	for _, b := range c.bundles {
-		if b.Spec.SignerName == signer {
-			list = append(list, b)
+		if b.signer == signer {
+			list = append(list, b.certificates)
 		}
 	}
 	return list, c.err
 }
+
+// bundle is a ClusterTrustBundle.
+type bundle struct{ name, signer, certificates string }
 
 func (c *cluster) Token(_ context.Context, req plugins.TokenRequest) (plugins.Token, error) {
 	c.asked = req
@@ -469,9 +469,7 @@ func TestTrustBundles(t *testing.T) {
 	}
 	c := newCluster()
 	for _, b := range [][3]string{{"one", "", cert("A")}, {"x1", "x.io/s", cert("C") + cert("B")}, {"x2", "x.io/s", cert("B") + cert("D")}} {
-		c.bundles = append(c.bundles, &certificatesv1.ClusterTrustBundle{
-			ObjectMeta: metav1.ObjectMeta{Name: b[0]}, Spec: certificatesv1.ClusterTrustBundleSpec{SignerName: b[1], TrustBundle: b[2]},
-		})
+		c.bundles = append(c.bundles, bundle{b[0], b[1], b[2]})
 	}
 	for name, tc := range map[string]struct {
 		source corev1.ClusterTrustBundleProjection

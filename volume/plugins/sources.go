@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,9 +30,10 @@ type Secrets interface {
 
 // TrustBundles finds ClusterTrustBundles for the pod of that UID: one by its
 // name, or those of a signer that a selector matches (nil: none, empty: all).
+// It answers with their certificates, PEM, and whatever is between them.
 type TrustBundles interface {
-	ClusterTrustBundle(ctx context.Context, uid types.UID, name string) (*certificatesv1.ClusterTrustBundle, error)
-	ClusterTrustBundles(ctx context.Context, uid types.UID, signer string, selector *metav1.LabelSelector) ([]*certificatesv1.ClusterTrustBundle, error)
+	ClusterTrustBundle(ctx context.Context, uid types.UID, name string) (bundle string, err error)
+	ClusterTrustBundles(ctx context.Context, uid types.UID, signer string, selector *metav1.LabelSelector) (bundles []string, err error)
 }
 
 // Tokens issues tokens of service accounts, bound to a pod. It may hand out

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -25,7 +24,7 @@ func (p projection) trustBundle(ctx context.Context, s *corev1.ClusterTrustBundl
 	return payload{s.Path: p.private(trustAnchors(bundles))}, nil
 }
 
-func (p projection) trustBundles(ctx context.Context, s *corev1.ClusterTrustBundleProjection) ([]*certificatesv1.ClusterTrustBundle, error) {
+func (p projection) trustBundles(ctx context.Context, s *corev1.ClusterTrustBundleProjection) ([]string, error) {
 	uid := p.req.Pod.UID
 	switch {
 	case s.Name != nil:
@@ -36,7 +35,7 @@ func (p projection) trustBundles(ctx context.Context, s *corev1.ClusterTrustBund
 		if err != nil {
 			return nil, fmt.Errorf("while getting ClusterTrustBundle: %w", err)
 		}
-		return []*certificatesv1.ClusterTrustBundle{bundle}, nil
+		return []string{bundle}, nil
 	case s.SignerName != nil:
 		bundles, err := p.TrustBundles.ClusterTrustBundles(ctx, uid, *s.SignerName, s.LabelSelector)
 		if err != nil {
@@ -53,10 +52,10 @@ func (p projection) trustBundles(ctx context.Context, s *corev1.ClusterTrustBund
 // trustAnchors are the certificates of all bundles, each once, without comments
 // and headers. Their order means nothing; it is the same for the same set, so
 // that a restart of the agent does not write the file anew.
-func trustAnchors(bundles []*certificatesv1.ClusterTrustBundle) []byte {
+func trustAnchors(bundles []string) []byte {
 	anchors := map[string]bool{}
 	for _, bundle := range bundles {
-		rest := []byte(bundle.Spec.TrustBundle)
+		rest := []byte(bundle)
 		for {
 			var block *pem.Block
 			if block, rest = pem.Decode(rest); block == nil {

@@ -12,6 +12,7 @@ import (
 	"nodekit.dev/node/podspec"
 	"nodekit.dev/node/wire"
 	"nodekit.dev/volume"
+	"nodekit.dev/volume/plugins"
 )
 
 // Module provides node.Mounter, whose manager keeps the content of volumes up to
@@ -29,19 +30,38 @@ type parts struct {
 	Config   wire.Config
 	Log      *slog.Logger
 	Specs    *podspec.Builder
-	Member   *wire.Member `optional:"true"`
 	Contents *wire.Contents
 	Vendor   []node.Ordered[volume.Plugin] `group:"volumeplugins"`
+
+	// Each of these may be nil.
+	ThisNode        *wire.ThisNode          `optional:"true"`
+	Events          wire.EventWriter        `optional:"true"`
+	ConfigMaps      plugins.ConfigMaps      `optional:"true"`
+	Secrets         plugins.Secrets         `optional:"true"`
+	Tokens          plugins.Tokens          `optional:"true"`
+	TrustBundles    plugins.TrustBundles    `optional:"true"`
+	PodCertificates plugins.PodCertificates `optional:"true"`
+}
+
+func (p parts) sources() plugins.Sources {
+	this := p.ThisNode
+	if this == nil {
+		this = &wire.ThisNode{}
+	}
+	return wire.Sources(p.Config, wire.ClusterParts{
+		ConfigMaps: p.ConfigMaps, Secrets: p.Secrets, Tokens: p.Tokens,
+		TrustBundles: p.TrustBundles, PodCertificates: p.PodCertificates,
+	}, this)
 }
 
 func contents() *wire.Contents { return &wire.Contents{} }
 
 func mounter(lc fx.Lifecycle, r *fxrun.Runner, p parts) (node.Mounter, error) {
-	plugins, err := wire.VolumePlugins(p.Vendor, p.Member.Sources())
+	all, err := wire.VolumePlugins(p.Vendor, p.sources())
 	if err != nil {
 		return nil, err
 	}
-	m, err := volume.New(wire.VolumeConfig(p.Config, p.Member), plugins, p.Log.With("part", "volume"))
+	m, err := volume.New(wire.VolumeConfig(p.Config, p.Events), all, p.Log.With("part", "volume"))
 	if err != nil {
 		return nil, err
 	}

@@ -16,12 +16,14 @@ import (
 	"nodekit.dev/cmd/kubelet/config"
 	"nodekit.dev/node"
 	"nodekit.dev/node/apiserver"
+	"nodekit.dev/node/cluster"
 	"nodekit.dev/node/nodefx"
 	"nodekit.dev/node/server"
 	"nodekit.dev/node/server/authn"
 	"nodekit.dev/node/server/authz"
 	"nodekit.dev/node/server/kubeletapi"
 	"nodekit.dev/node/wire"
+	"nodekit.dev/node/wire/serving"
 )
 
 // api is the HTTPS API of the node and what it needs to run beside it.
@@ -46,31 +48,40 @@ func (a *api) keepCAs(ctx context.Context) error {
 	return a.cas.Run(ctx)
 }
 
+// apiParts are what the API serves from.
+type apiParts struct {
+	settings
+	cfg        wire.Config
+	agent      *nodefx.Agent
+	connection *cluster.Connection
+	ends       *kubeletapi.Ends
+	meters     *meters
+}
+
 // newAPI makes the API of an agent that is in a cluster: without one there is
 // nobody to say who may use it.
-func newAPI(s settings, cfg wire.Config, agent *nodefx.Agent, ends *kubeletapi.Ends, meters *meters, log *slog.Logger) (*api, error) {
-	kc := &s.loaded.Kubelet
-	member := agent.Member()
-	if member == nil || !*kc.EnableServer {
+func newAPI(p apiParts, log *slog.Logger) (*api, error) {
+	kc := &p.loaded.Kubelet
+	if p.connection == nil || !*kc.EnableServer {
 		return nil, nil
 	}
 	a := &api{}
-	apiConfig := apiConfig(kc, cfg.NodeName)
-	parts, err := a.users(kc, s.features, member, log)
+	apiConfig := apiConfig(kc, p.cfg.NodeName)
+	parts, err := a.users(kc, p.features, p.connection.API, log)
 	if err != nil {
 		return nil, err
 	}
-	vendors := agent.Users()
+	vendors := p.agent.Users()
 	parts.Authenticators = withVendors(parts.Authenticators, vendors.Authenticators)
 	parts.Authorizers = withVendors(parts.Authorizers, vendors.Authorizers)
-	if apiConfig.TLS, err = a.tls(kc, member, log); err != nil {
+	if apiConfig.TLS, err = a.tls(kc, p.connection.Certs.Server, log); err != nil {
 		return nil, err
 	}
-	if parts.Routes, err = apiRoutes(s, cfg, agent, ends, meters, log); err != nil {
+	if parts.Routes, err = apiRoutes(p, log); err != nil {
 		return nil, err
 	}
-	parts.Routes = append(parts.Routes, meters.routes(log)...)
-	parts.Observer = meters.requests()
+	parts.Routes = append(parts.Routes, p.meters.routes(log)...)
+	parts.Observer = p.meters.requests()
 	parts.Log = log.With("part", "api")
 	a.server, err = server.NewAPI(apiConfig, parts)
 	return a, err
@@ -126,8 +137,8 @@ func routesConfig(kc *config.KubeletConfiguration, features config.Features, cfg
 }
 
 // users are who may come, and what they may do.
-func (a *api) users(kc *config.KubeletConfiguration, features config.Features, member *wire.Member, log *slog.Logger) (parts server.APIParts, err error) {
-	asks := member.API.Lane(apiserver.LaneRead)
+func (a *api) users(kc *config.KubeletConfiguration, features config.Features, client *apiserver.Client, log *slog.Logger) (parts server.APIParts, err error) {
+	asks := client.Lane(apiserver.LaneRead)
 	if file := kc.Authentication.X509.ClientCAFile; file != "" {
 		a.cas, err = authn.NewClientCAs(authn.CAConfig{File: file, Reload: features.Enabled("ReloadKubeletClientCAFile")}, log.With("part", "client-ca"))
 		if err != nil {
@@ -174,9 +185,12 @@ func authorizers(kc *config.KubeletConfiguration, asks apiserver.Lane) ([]node.O
 	return []node.Ordered[server.Authorizer]{{Name: "webhook", Value: asked}}, err
 }
 
+// certificateSource is where the certificate of the API comes from.
+type certificateSource = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+
 // tls is how HTTPS is spoken.
-func (a *api) tls(kc *config.KubeletConfiguration, member *wire.Member, log *slog.Logger) (out server.TLSConfig, err error) {
-	out.Certificate = member.Certs.Server
+func (a *api) tls(kc *config.KubeletConfiguration, certificate certificateSource, log *slog.Logger) (out server.TLSConfig, err error) {
+	out.Certificate = certificate
 	if a.cas != nil {
 		out.ClientCAs = a.cas.Pool
 	}
@@ -197,25 +211,25 @@ func (a *api) tls(kc *config.KubeletConfiguration, member *wire.Member, log *slo
 }
 
 // apiRoutes are the stock ones, with the vendor's among them.
-func apiRoutes(s settings, cfg wire.Config, agent *nodefx.Agent, ends *kubeletapi.Ends, meters *meters, log *slog.Logger) ([]node.Ordered[server.Route], error) {
-	client := agent.CRI()
+func apiRoutes(p apiParts, log *slog.Logger) ([]node.Ordered[server.Route], error) {
+	client := p.agent.CRI()
 	if client == nil {
 		return nil, fmt.Errorf("the API needs the CRI client, and a vendor's Engine took its place: set enableServer to false")
 	}
-	stock, err := kubeletapi.Routes(routesConfig(&s.loaded.Kubelet, s.features, cfg), kubeletapi.Parts{
-		Pods: agent.Node(), Runtime: client, Logs: wire.ContainerLogs(log), Ends: ends,
-		Commands: wire.Commander(client), Checkpointer: client,
-		Configz: func() any { return configz(s) }, Flags: func() map[string]string { return flagz(s) },
+	stock, err := kubeletapi.Routes(routesConfig(&p.loaded.Kubelet, p.features, p.cfg), kubeletapi.Parts{
+		Pods: p.agent.Node(), Runtime: client, Logs: serving.ContainerLogs(log), Ends: p.ends,
+		Commands: serving.Commander(client), Checkpointer: client,
+		Configz: func() any { return configz(p.settings) }, Flags: func() map[string]string { return flagz(p.settings) },
 		Status: server.Status{
 			Component: "kubelet", Version: Version(), GoVersion: runtime.Version(), Emulation: "1.37", Started: time.Now(),
 		},
-		Profiler: profiler(), SetVerbosity: s.setVerbosity, WebSocket: meters.server.WebSocket, Log: log.With("part", "api"),
+		Profiler: profiler(), SetVerbosity: p.setVerbosity, WebSocket: p.meters.server.WebSocket, Log: log.With("part", "api"),
 	})
 	if err != nil {
 		return nil, err
 	}
 	var vendors []node.Ordered[server.Route]
-	for _, r := range agent.Routes() {
+	for _, r := range p.agent.Routes() {
 		vendors = append(vendors, node.Ordered[server.Route]{Name: r.Pattern, Value: r})
 	}
 	return server.Merge(stock, vendors), nil

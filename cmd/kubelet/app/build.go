@@ -11,6 +11,8 @@ import (
 
 	"nodekit.dev/cmd/kubelet/config"
 	"nodekit.dev/node"
+	"nodekit.dev/node/cluster"
+	"nodekit.dev/node/clusterfx"
 	"nodekit.dev/node/nodefx"
 	"nodekit.dev/node/server"
 	"nodekit.dev/node/server/kubeletapi"
@@ -24,7 +26,7 @@ const SocketName = "nodekit.sock"
 // build makes the agent and the server that shows it.
 func build(ctx context.Context, s settings, log *slog.Logger) (*built, error) {
 	kc := &s.loaded.Kubelet
-	cfg, err := translate(ctx, s, log)
+	cfg, member, err := translate(ctx, s, log)
 	if err != nil {
 		return nil, err
 	}
@@ -38,6 +40,11 @@ func build(ctx context.Context, s settings, log *slog.Logger) (*built, error) {
 	ends := kubeletapi.NewEnds()
 	opts := []nodefx.Option{nodefx.Config(cfg), nodefx.AddEventSink(seen), nodefx.AddStatusSink(ends)}
 	opts = append(opts, sources(cfg, kc, seen)...)
+	var connection *cluster.Connection // nil: the agent stands alone
+	if member != nil {
+		meters.observeCluster(member)
+		opts = append(opts, clusterfx.Join(*member), nodefx.Populate(&connection))
+	}
 	for _, more := range s.agent {
 		extra, err := more(s.loaded)
 		if err != nil {
@@ -56,7 +63,7 @@ func build(ctx context.Context, s settings, log *slog.Logger) (*built, error) {
 	if err != nil {
 		return nil, err
 	}
-	api, err := newAPI(s, cfg, agent, ends, meters, log)
+	api, err := newAPI(apiParts{s, cfg, agent, connection, ends, meters}, log)
 	if err != nil {
 		return nil, err
 	}

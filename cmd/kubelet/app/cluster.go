@@ -9,14 +9,14 @@ import (
 
 	"nodekit.dev/cmd/kubelet/config"
 	"nodekit.dev/node/apiserver"
+	"nodekit.dev/node/cluster"
 	"nodekit.dev/node/register"
-	"nodekit.dev/node/wire"
 	"nodekit.dev/resources"
 )
 
-// cluster is how the kubelet joins the cluster of --kubeconfig; nil without
+// membership is how the kubelet joins the cluster of --kubeconfig; nil without
 // that flag, when it stands alone.
-func cluster(s settings) (*wire.Cluster, error) {
+func membership(s settings) (*cluster.Config, error) {
 	f, kc := s.flags, &s.loaded.Kubelet
 	if f.kubeconfig == "" {
 		if f.bootstrapKubeconfig != "" {
@@ -24,20 +24,20 @@ func cluster(s settings) (*wire.Cluster, error) {
 		}
 		return nil, nil
 	}
-	c := wire.DefaultCluster()
-	if err := certificates(c, f, kc, s.features); err != nil {
+	c := cluster.Default()
+	if err := certificates(&c, f, kc, s.features); err != nil {
 		return nil, err
 	}
-	if err := connection(c, kc); err != nil {
+	if err := connection(&c, kc); err != nil {
 		return nil, err
 	}
 	c.NoTrustBundles = !s.features.Enabled("ClusterTrustBundleProjection")
 	c.NoPodCertificates = !s.features.Enabled("PodCertificateRequest")
-	return c, registration(&c.Register, s)
+	return &c, registration(&c.Register, s)
 }
 
 // certificates are --kubeconfig, --bootstrap-kubeconfig and --cert-dir.
-func certificates(c *wire.Cluster, f *flags, kc *config.KubeletConfiguration, features config.Features) error {
+func certificates(c *cluster.Config, f *flags, kc *config.KubeletConfiguration, features config.Features) error {
 	out := &c.Certs
 	for _, path := range []struct {
 		from string
@@ -61,7 +61,7 @@ func certificates(c *wire.Cluster, f *flags, kc *config.KubeletConfiguration, fe
 }
 
 // connection is how much is asked of the API server, and in which form.
-func connection(c *wire.Cluster, kc *config.KubeletConfiguration) (err error) {
+func connection(c *cluster.Config, kc *config.KubeletConfiguration) (err error) {
 	api := &c.API
 	api.QPS, api.Burst = float64(*kc.KubeAPIQPS), int(kc.KubeAPIBurst)
 	api.EventQPS, api.EventBurst = float64(*kc.EventRecordQPS), int(kc.EventBurst)

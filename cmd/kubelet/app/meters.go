@@ -18,6 +18,7 @@ import (
 	"nodekit.dev/metrics/volumemetrics"
 	"nodekit.dev/node"
 	"nodekit.dev/node/apiserver"
+	"nodekit.dev/node/cluster"
 	"nodekit.dev/node/register"
 	"nodekit.dev/node/server"
 	"nodekit.dev/node/status"
@@ -108,18 +109,19 @@ func (m *meters) observe(cfg *wire.Config) {
 	cfg.Images.Observer = m.runtime.Pulls()
 	cfg.Observe.Trace = m.runtime.Relists()
 	cfg.Volume.Observer = m.volumes.Observer()
-	if cfg.Cluster == nil {
-		return
-	}
-	cfg.Cluster.RegisterObserver = register.Observer{
+}
+
+// observeCluster does the same for an agent that is in a cluster.
+func (m *meters) observeCluster(cfg *cluster.Config) {
+	cfg.RegisterObserver = register.Observer{
 		Registering: m.startup.Registering, Registered: m.startup.Registered, Ready: m.startup.Ready,
 	}
-	cfg.Cluster.StatusObserver = status.Observer{Written: m.startup.StatusWritten}
-	cfg.Cluster.API.Observer = apiserver.Observer{
+	cfg.StatusObserver = status.Observer{Written: m.startup.StatusWritten}
+	cfg.API.Observer = apiserver.Observer{
 		Request:   func(r apiserver.Request) { m.client.Request(r.Method, r.Host, r.Code, r.Took) },
 		Throttled: func(lane apiserver.LaneID, waited time.Duration) { m.client.Throttled(lane.String(), waited) },
 	}
-	cfg.Cluster.Certs.Observer = nodecert.Observer{
+	cfg.Certs.Observer = nodecert.Observer{
 		Rotated: func(kind nodecert.Kind, leaf *x509.Certificate, lived time.Duration) {
 			m.certs.Rotated(kind == nodecert.KindServer, lived)
 			m.ends(kind).Store(leaf.NotAfter.Unix())

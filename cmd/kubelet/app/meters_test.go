@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"nodekit.dev/node"
+	"nodekit.dev/node/cluster"
 	"nodekit.dev/node/server"
 	"nodekit.dev/node/wire"
 	"nodekit.dev/runtime/cri"
@@ -29,13 +30,14 @@ func TestMeters(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := wire.Default()
-	cfg.Cluster = wire.DefaultCluster()
 	m.observe(&cfg)
+	joins := cluster.Default()
+	m.observeCluster(&joins)
 	cfg.CRI.Observer.Called(cri.Call{Method: "PullImage", Took: time.Second, Err: errors.New("away")})
-	cfg.Cluster.Certs.Observer.RenewFailed("client", errors.New("away"))
+	joins.Certs.Observer.RenewFailed("client", errors.New("away"))
 	m.requests().Begun(server.Request{Method: "GET", Path: "pods", Port: server.ReadWrite})
-	cfg.Cluster.StatusObserver.Written(time.Second)
-	cfg.Cluster.RegisterObserver.Registering()
+	joins.StatusObserver.Written(time.Second)
+	joins.RegisterObserver.Registering()
 	cfg.NodeObserver.PodAdded(node.PodView{UID: "u", Pod: &corev1.Pod{}})
 	routes := m.routes(slog.New(slog.DiscardHandler))
 	text := get(t, routes[0].Value.Handler)

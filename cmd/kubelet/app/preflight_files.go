@@ -96,7 +96,7 @@ func (p *preflighter) podCheck(ctx context.Context, loaded *config.Loaded) (func
 		return nil, err
 	}
 	s.features, _ = gates.Resolve(loaded.Kubelet.FeatureGates) // what is wrong with it is listed as gates
-	cfg, err := translate(ctx, s, quiet())
+	cfg, _, err := translate(ctx, s, quiet())
 	if err != nil {
 		return nil, err
 	}

@@ -11,22 +11,23 @@ import (
 
 	"nodekit.dev/cmd/kubelet/config"
 	"nodekit.dev/node/admission"
+	"nodekit.dev/node/cluster"
 	"nodekit.dev/node/wire"
 	"nodekit.dev/resources"
 )
 
 // translate turns the configuration into plain fields of each part. No part
-// knows a gate or a KubeletConfiguration.
-func translate(ctx context.Context, s settings, log *slog.Logger) (wire.Config, error) {
+// knows a gate or a KubeletConfiguration. A nil member is of an agent that stands
+// alone.
+func translate(ctx context.Context, s settings, log *slog.Logger) (cfg wire.Config, member *cluster.Config, err error) {
 	f, kc, features := s.flags, &s.loaded.Kubelet, s.features
-	cfg := wire.Default()
+	cfg = wire.Default()
 	cfg.Log = log
-	var err error
 	if cfg.NodeName, err = nodeName(f.hostname); err != nil {
-		return cfg, err
+		return cfg, nil, err
 	}
 	if cfg.NodeIPs, err = nodeIPs(ctx, f.nodeIP); err != nil {
-		return cfg, err
+		return cfg, nil, err
 	}
 	cfg.Node.HostIPs = func(ctx context.Context) []string { // asked only while there are none
 		ips, err := nodeIPs(ctx, f.nodeIP)
@@ -36,7 +37,7 @@ func translate(ctx context.Context, s settings, log *slog.Logger) (wire.Config, 
 		return ips
 	}
 	if cfg.RootDir, err = filepath.Abs(f.rootDir); err != nil {
-		return cfg, err
+		return cfg, nil, err
 	}
 	cfg.PodLogsDir = filepath.Clean(kc.PodLogsDir)
 	cfg.Host = wire.Host{
@@ -47,13 +48,13 @@ func translate(ctx context.Context, s settings, log *slog.Logger) (wire.Config, 
 	ruleConfig(&cfg, kc, features)
 	specConfig(&cfg, kc)
 	podEnvironment(&cfg, kc, features)
-	if cfg.Cluster, err = cluster(s); err != nil {
-		return cfg, err
+	if member, err = membership(s); err != nil {
+		return cfg, nil, err
 	}
-	if cfg.Cluster != nil && features.Enabled("NodeDeclaredFeatures") {
-		cfg.Admission.Features = admission.Features{Version: kubernetesVersion, Declared: cfg.Cluster.Register.DeclaredFeatures}
+	if member != nil && features.Enabled("NodeDeclaredFeatures") {
+		cfg.Admission.Features = admission.Features{Version: kubernetesVersion, Declared: member.Register.DeclaredFeatures}
 	}
-	return cfg, logConfig(&cfg, kc)
+	return cfg, member, logConfig(&cfg, kc)
 }
 
 // logLinksDir stands beside the pod logs: /var/log/containers for the default

@@ -14,6 +14,7 @@ import (
 
 	"nodekit.dev/cmd/kubelet/config"
 	"nodekit.dev/credentials/nodecert"
+	"nodekit.dev/node/cluster"
 	"nodekit.dev/node/server"
 	"nodekit.dev/node/server/authn"
 	"nodekit.dev/node/server/authz"
@@ -42,7 +43,7 @@ func settingsOf(t *testing.T, text string) settings {
 
 func translated(t *testing.T, text string) wire.Config {
 	t.Helper()
-	cfg, err := translate(t.Context(), settingsOf(t, text), slog.New(slog.DiscardHandler))
+	cfg, _, err := translate(t.Context(), settingsOf(t, text), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -117,18 +118,19 @@ func TestEveryFieldActs(t *testing.T) {
 func all(t *testing.T, text string) any {
 	t.Helper()
 	s := settingsOf(t, text)
-	cfg, err := translate(t.Context(), s, slog.New(slog.DiscardHandler))
+	cfg, member, err := translate(t.Context(), s, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
 	kc := &s.loaded.Kubelet
 	return struct {
 		Agent   wire.Config
+		Member  *cluster.Config
 		API     server.APIConfig
 		Routes  kubeletapi.Config
 		Tokens  authn.TokenConfig
 		Webhook authz.WebhookConfig
-	}{cfg, apiConfig(kc, "n"), routesConfig(kc, s.features, cfg), tokenConfig(kc), webhookConfig(kc)}
+	}{cfg, member, apiConfig(kc, "n"), routesConfig(kc, s.features, cfg), tokenConfig(kc), webhookConfig(kc)}
 }
 
 // fingerprint is all values in a configuration; of functions, that they are set.
@@ -136,7 +138,7 @@ func fingerprint(cfg any) string {
 	var out strings.Builder
 	var walk func(v reflect.Value)
 	walk = func(v reflect.Value) {
-		if v.Type() == reflect.TypeFor[*wire.Cluster]() && !v.IsNil() {
+		if v.Type() == reflect.TypeFor[*cluster.Config]() && !v.IsNil() {
 			v = v.Elem()
 		}
 		switch v.Kind() {
@@ -234,7 +236,7 @@ func TestSources(t *testing.T) {
 
 // TestTLS: what the API speaks.
 func TestTLS(t *testing.T) {
-	member := &wire.Member{Certs: &nodecert.Manager{}}
+	serving := (&nodecert.Manager{}).Server
 	for _, tc := range []struct {
 		text   string
 		min    uint16
@@ -245,7 +247,7 @@ func TestTLS(t *testing.T) {
 		{"tlsMinVersion: VersionTLS13\n", tls.VersionTLS13, 0, 0},
 		{"tlsCipherSuites: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]\ntlsCurvePreferences: [29]\n", 0, 1, 1},
 	} {
-		got, err := (&api{}).tls(&settingsOf(t, tc.text).loaded.Kubelet, member, slog.New(slog.DiscardHandler))
+		got, err := (&api{}).tls(&settingsOf(t, tc.text).loaded.Kubelet, serving, slog.New(slog.DiscardHandler))
 		if err != nil || got.MinVersion != tc.min && got.MinVersion != tls.VersionTLS12 || len(got.CipherSuites) != tc.suites || len(got.CurvePreferences) != tc.curves {
 			t.Errorf("%q: %+v, %v", tc.text, got, err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"nodekit.dev/node/objects"
 	"nodekit.dev/node/objects/follow"
 	"nodekit.dev/node/objects/internal/apitest"
 )
@@ -59,8 +60,8 @@ func (b *bench) value(t *testing.T) string {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	s, err := b.one.Get(ctx)
-	var missing *follow.NotFoundError
-	var away *follow.UnreachableError
+	var missing *objects.NotFoundError
+	var away *objects.UnreachableError
 	switch {
 	case errors.As(err, &missing):
 		return "none"
@@ -336,13 +337,13 @@ func TestManyTellsWhyThereIsNoAnswer(t *testing.T) {
 		api := apitest.New()
 		api.Refuse(func(*http.Request) (int, string) { return -1, "connection refused" })
 		many := followServices(t, api, nil)
-		var away *follow.UnreachableError
+		var away *objects.UnreachableError
 		if _, err := many.Get(t.Context(), "shop", "a"); !errors.As(err, &away) {
 			t.Errorf("%v", err)
 		}
 		api.Refuse(nil)
 		pass(20 * time.Second)
-		var missing *follow.NotFoundError
+		var missing *objects.NotFoundError
 		if _, err := many.Get(t.Context(), "shop", "a"); !errors.As(err, &missing) {
 			t.Errorf("%v", err)
 		}

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"nodekit.dev/node/objects"
 )
 
 // ManyOptions say what a [Many] follows and how.
@@ -65,7 +67,7 @@ func (m *Many[T]) Get(ctx context.Context, namespace, name string) (T, error) {
 	defer m.mu.Unlock()
 	object, ok := m.objects[key(namespace, name)]
 	if !ok {
-		return none, &NotFoundError{Kind: m.opts.Kind, Namespace: namespace, Name: name}
+		return none, &objects.NotFoundError{Kind: m.opts.Kind, Namespace: namespace, Name: name}
 	}
 	return object, nil
 }
@@ -106,7 +108,7 @@ func (m *Many[T]) wait(ctx context.Context) error {
 }
 
 func (m *Many[T]) unreachable(err error) error {
-	return &UnreachableError{Kind: m.opts.Kind, Namespace: m.opts.Namespace, Name: "*", Err: err}
+	return &objects.UnreachableError{Kind: m.opts.Kind, Namespace: m.opts.Namespace, Name: "*", Err: err}
 }
 
 // Run follows the selection until ctx ends.

@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"nodekit.dev/node/objects"
 )
 
 // Options say what a [One] follows and how.
@@ -92,13 +94,13 @@ func (o *One[T]) verdict(a answer[T]) error {
 	case !a.known:
 		return o.unreachable(a.err)
 	case a.object == none:
-		return &NotFoundError{Kind: o.opts.Kind, Namespace: o.opts.Namespace, Name: o.opts.Name}
+		return &objects.NotFoundError{Kind: o.opts.Kind, Namespace: o.opts.Namespace, Name: o.opts.Name}
 	}
 	return nil
 }
 
 func (o *One[T]) unreachable(err error) error {
-	return &UnreachableError{Kind: o.opts.Kind, Namespace: o.opts.Namespace, Name: o.opts.Name, Err: err}
+	return &objects.UnreachableError{Kind: o.opts.Kind, Namespace: o.opts.Namespace, Name: o.opts.Name, Err: err}
 }
 
 // Run follows the object until ctx ends, or until it can not change any more.

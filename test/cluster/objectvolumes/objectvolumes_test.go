@@ -34,7 +34,8 @@ import (
 
 	"nodekit.dev/credentials/token"
 	"nodekit.dev/node/apiserver"
-	"nodekit.dev/node/objects"
+	"nodekit.dev/node/cluster"
+	"nodekit.dev/node/objects/apicache"
 	"nodekit.dev/test/cluster/follow"
 	"nodekit.dev/test/cluster/install"
 	"nodekit.dev/test/cluster/plane"
@@ -78,7 +79,7 @@ type bench struct {
 	admin map[string]rest.Interface // by group
 
 	root    string
-	cache   *objects.Cache
+	cache   *apicache.Cache
 	tokens  *token.Manager
 	volumes *volume.Manager
 
@@ -109,13 +110,13 @@ func (b *bench) startNode(kubeconfig string) {
 	client, err := apiserver.New(cfg, log)
 	b.must(err)
 	reads := client.Lane(apiserver.LaneRead)
-	b.cache, err = objects.New(objects.Config{NodeName: nodeName}, objects.Clients{
+	b.cache, err = apicache.New(apicache.Config{NodeName: nodeName}, apicache.Clients{
 		Core: reads.Core(), Node: reads.NodeV1(), Certificates: reads.Certificates(),
 	}, log)
 	b.must(err)
 	b.tokens = token.New(reads.Core(), log)
 	b.volumes, err = volume.New(volume.Config{RootDir: b.root}, plugins.FromObjects(plugins.Sources{
-		ConfigMaps: b.cache, Secrets: b.cache, TrustBundles: b.cache, PodCertificates: b.cache, Tokens: tokens{b.tokens},
+		ConfigMaps: b.cache, Secrets: b.cache, TrustBundles: cluster.TrustBundles(cluster.Default(), b.cache), PodCertificates: b.cache, Tokens: tokens{b.tokens},
 	}), log)
 	b.must(err)
 	ctx, cancel := context.WithCancel(b.t.Context())

@@ -25,7 +25,7 @@ import (
 	"nodekit.dev/node/server"
 	"nodekit.dev/node/server/authz"
 	"nodekit.dev/node/server/kubeletapi"
-	"nodekit.dev/node/wire"
+	adapters "nodekit.dev/node/wire/serving"
 	"nodekit.dev/runtime"
 	"nodekit.dev/runtime/cri"
 	"nodekit.dev/test/integration/testbed"
@@ -145,7 +145,7 @@ func (r *rig) serve(t *testing.T) {
 	cfg := kubeletapi.Default()
 	cfg.PodLogsDir, cfg.CheckpointDir = r.bed.PodLogs, filepath.Join(r.bed.Dir, "checkpoints")
 	routes, err := kubeletapi.Routes(cfg, kubeletapi.Parts{
-		Pods: r, Runtime: r.cri, Logs: wire.ContainerLogs(nil), Ends: r.ends, Commands: wire.Commander(r.cri), Checkpointer: r.cri,
+		Pods: r, Runtime: r.cri, Logs: adapters.ContainerLogs(nil), Ends: r.ends, Commands: adapters.Commander(r.cri), Checkpointer: r.cri,
 		WebSocket: r.count,
 	})
 	must(t, err)

@@ -1,4 +1,4 @@
-package objects
+package apicache
 
 import (
 	"maps"
@@ -6,6 +6,9 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"nodekit.dev/node/objects"
+	"nodekit.dev/node/objects/internal/told"
 )
 
 // name is that of one object, or of a namespace alone.
@@ -16,7 +19,7 @@ type shelf[V any] struct {
 	// open makes the V of a name and begins its work; tell is to be called when
 	// it changed.
 	open func(n name, tell func()) (v V, stop func())
-	told *changes // nil: nobody needs to know
+	told *told.Changes[objects.Change] // nil: nobody needs to know
 
 	mu    sync.Mutex
 	items map[name]*shelved[V]
@@ -28,7 +31,7 @@ type shelved[V any] struct {
 	refs  map[types.UID]struct{}
 }
 
-func newShelf[V any](told *changes, open func(name, func()) (V, func())) *shelf[V] {
+func newShelf[V any](told *told.Changes[objects.Change], open func(name, func()) (V, func())) *shelf[V] {
 	return &shelf[V]{open: open, told: told, items: map[name]*shelved[V]{}}
 }
 
@@ -56,7 +59,7 @@ func (s *shelf[V]) changed(n name) {
 		uids = slices.Sorted(maps.Keys(item.refs))
 	}
 	s.mu.Unlock()
-	s.told.add(uids...)
+	s.told.Add(uids...)
 }
 
 // release drops the references of a pod, and what nobody refers to any more.

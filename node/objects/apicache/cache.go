@@ -1,4 +1,4 @@
-package objects
+package apicache
 
 import (
 	"context"
@@ -13,7 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"nodekit.dev/node/objects"
 	"nodekit.dev/node/objects/follow"
+	"nodekit.dev/node/objects/internal/told"
 )
 
 // Cache answers from the API server. Use [New]. Safe for concurrent use.
@@ -22,7 +24,7 @@ type Cache struct {
 	log    *slog.Logger
 	ran    atomic.Bool
 	runner *runner
-	told   *changes
+	told   *told.Changes[objects.Change]
 
 	secrets    *shelf[*follow.One[*corev1.Secret]]
 	configMaps *shelf[*follow.One[*corev1.ConfigMap]]
@@ -48,7 +50,7 @@ func New(cfg Config, clients Clients, log *slog.Logger) (*Cache, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	c := &Cache{cfg: cfg, log: log, runner: &runner{}, told: newChanges(), clients: clients}
+	c := &Cache{cfg: cfg, log: log, runner: &runner{}, told: told.New(objects.ChangeOf), clients: clients}
 	c.secrets = newShelf(c.told, c.followSecret)
 	c.configMaps = newShelf(c.told, c.followConfigMap)
 	c.services = newShelf(nil, c.followServices) // what they give containers never changes
@@ -66,11 +68,11 @@ func (c *Cache) Run(ctx context.Context) error {
 	if c.ran.Swap(true) {
 		return errors.New("objects: Run was called before; make a new Cache")
 	}
-	return c.runner.live(ctx, c.told.run)
+	return c.runner.live(ctx, c.told.Run)
 }
 
 // Changes tells which pods to bring up to date. One reader; never closed.
-func (c *Cache) Changes() <-chan Change { return c.told.out }
+func (c *Cache) Changes() <-chan objects.Change { return c.told.Out() }
 
 // Release drops what the pod of that UID refers to. Unknown UIDs are fine.
 func (c *Cache) Release(uid types.UID) {
@@ -79,7 +81,7 @@ func (c *Cache) Release(uid types.UID) {
 	c.services.release(uid)
 	c.bundles.release(uid)
 	c.podCerts.release(uid)
-	c.told.forget(uid)
+	c.told.Forget(uid)
 }
 
 // Secret returns the Secret, for the pod of that UID.
@@ -116,7 +118,7 @@ func (c *Cache) Node(ctx context.Context) (*corev1.Node, error) {
 // from the first call on. Changes does not tell of them.
 func (c *Cache) RuntimeClass(ctx context.Context, class string) (*nodev1.RuntimeClass, error) {
 	if c.clients.Node == nil {
-		return nil, &follow.NotFoundError{Kind: kindRuntimeClass, Name: class}
+		return nil, &objects.NotFoundError{Kind: objects.KindRuntimeClass, Name: class}
 	}
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
@@ -127,7 +129,7 @@ func (c *Cache) RuntimeClass(ctx context.Context, class string) (*nodev1.Runtime
 // of that UID.
 func (c *Cache) ClusterTrustBundle(ctx context.Context, uid types.UID, bundle string) (*certificatesv1.ClusterTrustBundle, error) {
 	if c.clients.Certificates == nil {
-		return nil, &follow.NotFoundError{Kind: kindBundle, Name: bundle}
+		return nil, &objects.NotFoundError{Kind: objects.KindBundle, Name: bundle}
 	}
 	ctx, cancel := c.bound(ctx)
 	defer cancel()

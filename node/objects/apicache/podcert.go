@@ -1,4 +1,4 @@
-package objects
+package apicache
 
 import (
 	"context"
@@ -253,7 +253,7 @@ func (c *podCert) issue(have credential) {
 	c.have, c.err = have, nil
 	c.wake()
 	c.mu.Unlock()
-	c.certs.cache.told.add(c.id.uid)
+	c.certs.cache.told.Add(c.id.uid)
 }
 
 func (c *podCert) untilRenewal(ctx context.Context) {
@@ -293,7 +293,7 @@ func (c *podCert) end(verdict ruling, err error) {
 		reason = certificatesv1.PodCertificateRequestConditionTypeFailed
 	}
 	c.event(reason, err.Error())
-	c.certs.cache.told.add(c.id.uid)
+	c.certs.cache.told.Add(c.id.uid)
 }
 
 // wake lets those go on that wait in get. The lock is held.

@@ -1,4 +1,4 @@
-package objects
+package apicache
 
 import (
 	"fmt"
@@ -10,17 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"nodekit.dev/node/objects"
 	"nodekit.dev/node/objects/follow"
-)
-
-// What objects are called in errors, as the stock kubelet does.
-const (
-	kindSecret       = "secret"
-	kindConfigMap    = "configmap"
-	kindService      = "service"
-	kindNode         = "node"
-	kindRuntimeClass = "runtimeclass.node.k8s.io"
-	kindBundle       = "clustertrustbundle.certificates.k8s.io"
 )
 
 // lastApplied is a copy of the whole object, for kubectl alone.
@@ -28,7 +19,7 @@ const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 func (c *Cache) followSecret(n name, tell func()) (*follow.One[*corev1.Secret], func()) {
 	one := follow.NewOne(follow.Options[*corev1.Secret]{
-		Source:  follow.Source{Client: c.clients.Core, Kind: kindSecret, Resource: "secrets", Namespace: n.namespace, Name: n.name},
+		Source:  follow.Source{Client: c.clients.Core, Kind: objects.KindSecret, Resource: "secrets", Namespace: n.namespace, Name: n.name},
 		New:     func() *corev1.Secret { return &corev1.Secret{} },
 		Trim:    func(s *corev1.Secret) { trim(s) },
 		Final:   func(s *corev1.Secret) bool { return s.Immutable != nil && *s.Immutable },
@@ -39,7 +30,7 @@ func (c *Cache) followSecret(n name, tell func()) (*follow.One[*corev1.Secret], 
 
 func (c *Cache) followConfigMap(n name, tell func()) (*follow.One[*corev1.ConfigMap], func()) {
 	one := follow.NewOne(follow.Options[*corev1.ConfigMap]{
-		Source:  follow.Source{Client: c.clients.Core, Kind: kindConfigMap, Resource: "configmaps", Namespace: n.namespace, Name: n.name},
+		Source:  follow.Source{Client: c.clients.Core, Kind: objects.KindConfigMap, Resource: "configmaps", Namespace: n.namespace, Name: n.name},
 		New:     func() *corev1.ConfigMap { return &corev1.ConfigMap{} },
 		Trim:    func(m *corev1.ConfigMap) { trim(m) },
 		Final:   func(m *corev1.ConfigMap) bool { return m.Immutable != nil && *m.Immutable },
@@ -50,7 +41,7 @@ func (c *Cache) followConfigMap(n name, tell func()) (*follow.One[*corev1.Config
 
 func (c *Cache) followServices(n name, _ func()) (*follow.Many[*corev1.Service], func()) {
 	many := follow.NewMany(follow.ManyOptions[*corev1.Service]{
-		Source:  follow.Source{Client: c.clients.Core, Kind: kindService, Resource: "services", Namespace: n.namespace},
+		Source:  follow.Source{Client: c.clients.Core, Kind: objects.KindService, Resource: "services", Namespace: n.namespace},
 		NewList: func() follow.List { return &corev1.ServiceList{} },
 		Items:   func(list follow.List) []*corev1.Service { return pointers(list.(*corev1.ServiceList).Items) },
 		Trim: func(s *corev1.Service) {
@@ -64,7 +55,7 @@ func (c *Cache) followServices(n name, _ func()) (*follow.Many[*corev1.Service],
 
 func (c *Cache) followBundles(_ name, tell func()) (*follow.Many[*certificatesv1.ClusterTrustBundle], func()) {
 	many := follow.NewMany(follow.ManyOptions[*certificatesv1.ClusterTrustBundle]{
-		Source:  follow.Source{Client: c.clients.Certificates, Kind: kindBundle, Resource: "clustertrustbundles"},
+		Source:  follow.Source{Client: c.clients.Certificates, Kind: objects.KindBundle, Resource: "clustertrustbundles"},
 		NewList: func() follow.List { return &certificatesv1.ClusterTrustBundleList{} },
 		Items: func(list follow.List) []*certificatesv1.ClusterTrustBundle {
 			return pointers(list.(*certificatesv1.ClusterTrustBundleList).Items)
@@ -78,7 +69,7 @@ func (c *Cache) followBundles(_ name, tell func()) (*follow.Many[*certificatesv1
 
 func (c *Cache) followNode() *follow.One[*corev1.Node] {
 	one := follow.NewOne(follow.Options[*corev1.Node]{
-		Source: follow.Source{Client: c.clients.Core, Kind: kindNode, Resource: "nodes", Name: c.cfg.NodeName},
+		Source: follow.Source{Client: c.clients.Core, Kind: objects.KindNode, Resource: "nodes", Name: c.cfg.NodeName},
 		New:    func() *corev1.Node { return &corev1.Node{} },
 		Trim: func(n *corev1.Node) {
 			trim(n)
@@ -92,7 +83,7 @@ func (c *Cache) followNode() *follow.One[*corev1.Node] {
 
 func (c *Cache) followClasses() *follow.Many[*nodev1.RuntimeClass] {
 	many := follow.NewMany(follow.ManyOptions[*nodev1.RuntimeClass]{
-		Source:  follow.Source{Client: c.clients.Node, Kind: kindRuntimeClass, Resource: "runtimeclasses"},
+		Source:  follow.Source{Client: c.clients.Node, Kind: objects.KindRuntimeClass, Resource: "runtimeclasses"},
 		NewList: func() follow.List { return &nodev1.RuntimeClassList{} },
 		Items:   func(list follow.List) []*nodev1.RuntimeClass { return pointers(list.(*nodev1.RuntimeClassList).Items) },
 		Trim:    func(r *nodev1.RuntimeClass) { trim(r) },

@@ -1,7 +1,6 @@
-package objects_test
+package apicache_test
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -15,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"nodekit.dev/node/objects"
+	"nodekit.dev/node/objects/apicache"
 	"nodekit.dev/node/objects/internal/apitest"
 )
 
@@ -24,31 +23,9 @@ const (
 	confPath = "/api/v1/namespaces/shop/configmaps/conf"
 )
 
-func secret(value string) *corev1.Secret {
-	return &corev1.Secret{Data: map[string][]byte{"key": []byte(value)}}
-}
-
-func configMap(value string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{Data: map[string]string{"key": value}}
-}
-
-// running starts what a test is about and ends it with the test.
-func running(t *testing.T, run func(context.Context) error) {
+func newCache(t *testing.T, api *apitest.API) *apicache.Cache {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; !errors.Is(err, context.Canceled) {
-			t.Errorf("Run returned %v", err)
-		}
-	})
-}
-
-func newCache(t *testing.T, api *apitest.API) *objects.Cache {
-	t.Helper()
-	cache, err := objects.New(objects.Config{NodeName: "n1"}, objects.Clients{
+	cache, err := apicache.New(apicache.Config{NodeName: "n1"}, apicache.Clients{
 		Core:         api.Client(corev1.SchemeGroupVersion),
 		Node:         api.Client(nodev1.SchemeGroupVersion),
 		Certificates: api.Client(certificatesv1.SchemeGroupVersion),
@@ -56,29 +33,8 @@ func newCache(t *testing.T, api *apitest.API) *objects.Cache {
 	if err != nil {
 		t.Fatal(err)
 	}
-	running(t, cache.Run)
+	apitest.Running(t, cache.Run)
 	return cache
-}
-
-// changed takes what Changes says until it is silent.
-func changed(ch <-chan objects.Change) (uids []types.UID) {
-	for {
-		synctest.Wait()
-		select {
-		case change := <-ch:
-			uids = append(uids, change.UID)
-		default:
-			slices.Sort(uids)
-			return uids
-		}
-	}
-}
-
-func wantChanged(t *testing.T, ch <-chan objects.Change, want ...types.UID) {
-	t.Helper()
-	if got := changed(ch); !slices.Equal(got, want) {
-		t.Errorf("changed: %v, want %v", got, want)
-	}
 }
 
 // pass lets the bubble's time go on.
@@ -87,7 +43,7 @@ func pass(d time.Duration) { <-time.After(d) }
 func TestOneWatchForAllPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := apitest.New()
-		api.Put(dbPath, secret("1"))
+		api.Put(dbPath, apitest.Secret("1"))
 		cache := newCache(t, api)
 		for _, uid := range []types.UID{"a", "b", "a"} {
 			if s, err := cache.Secret(t.Context(), uid, "shop", "db"); err != nil || string(s.Data["key"]) != "1" {
@@ -97,12 +53,12 @@ func TestOneWatchForAllPods(t *testing.T) {
 		if w := api.Watches(); !slices.Equal(w, []string{"/api/v1/namespaces/shop/secrets?metadata.name=db"}) {
 			t.Errorf("watches %v", w)
 		}
-		wantChanged(t, cache.Changes())
-		api.Put(dbPath, secret("2"))
-		wantChanged(t, cache.Changes(), "a", "b")
+		apitest.WantChanged(t, cache.Changes())
+		api.Put(dbPath, apitest.Secret("2"))
+		apitest.WantChanged(t, cache.Changes(), "a", "b")
 		cache.Release("a")
-		api.Put(dbPath, secret("3"))
-		wantChanged(t, cache.Changes(), "b")
+		api.Put(dbPath, apitest.Secret("3"))
+		apitest.WantChanged(t, cache.Changes(), "b")
 		cache.Release("b")
 		synctest.Wait()
 		if w := api.Watches(); len(w) > 0 {
@@ -127,12 +83,12 @@ func TestChangesOfOnePodAreOne(t *testing.T) {
 		if _, err := cache.ConfigMap(t.Context(), "b", "shop", "conf"); err == nil {
 			t.Error("found what is not there")
 		}
-		api.Put(dbPath, secret("1"))
-		api.Put(confPath, configMap("1"))
-		api.Put(confPath, configMap("2"))
+		api.Put(dbPath, apitest.Secret("1"))
+		api.Put(confPath, apitest.ConfigMap("1"))
+		api.Put(confPath, apitest.ConfigMap("2"))
 		synctest.Wait()
 		// The sender holds one; whatever came since is one.
-		got := changed(cache.Changes())
+		got := apitest.Changed(cache.Changes())
 		if len(got) > 3 || !slices.Equal(slices.Compact(got), []types.UID{"a", "b"}) {
 			t.Errorf("changed: %v", got)
 		}
@@ -142,8 +98,8 @@ func TestChangesOfOnePodAreOne(t *testing.T) {
 func TestGettersBeforeRunAndWithoutServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := apitest.New()
-		api.Put(dbPath, secret("1"))
-		cache, err := objects.New(objects.Config{NodeName: "n1"}, objects.Clients{Core: api.Client(corev1.SchemeGroupVersion)}, nil)
+		api.Put(dbPath, apitest.Secret("1"))
+		cache, err := apicache.New(apicache.Config{NodeName: "n1"}, apicache.Clients{Core: api.Client(corev1.SchemeGroupVersion)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +109,7 @@ func TestGettersBeforeRunAndWithoutServer(t *testing.T) {
 			early <- err
 		}()
 		synctest.Wait()
-		running(t, cache.Run)
+		apitest.Running(t, cache.Run)
 		if err := <-early; err != nil {
 			t.Errorf("asked before Run: %v", err)
 		}
@@ -240,9 +196,9 @@ func TestClusterTrustBundles(t *testing.T) {
 				t.Errorf("%s: %s, %v", name, got, err)
 			}
 		}
-		changed(cache.Changes())
+		apitest.Changed(cache.Changes())
 		put("b", "x.io/s", "prod", "B2")
-		wantChanged(t, cache.Changes(), "p")
+		apitest.WantChanged(t, cache.Changes(), "p")
 		if _, err := cache.ClusterTrustBundle(t.Context(), "p", "zz"); err == nil ||
 			err.Error() != `clustertrustbundle.certificates.k8s.io "zz" not found` {
 			t.Errorf("%v", err)
@@ -253,14 +209,14 @@ func TestClusterTrustBundles(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	core := apitest.New().Client(corev1.SchemeGroupVersion)
 	for name, tc := range map[string]struct {
-		cfg     objects.Config
-		clients objects.Clients
+		cfg     apicache.Config
+		clients apicache.Clients
 	}{
-		"no name":       {objects.Config{}, objects.Clients{Core: core}},
-		"no client":     {objects.Config{NodeName: "n1"}, objects.Clients{}},
-		"negative wait": {objects.Config{NodeName: "n1", Wait: -1}, objects.Clients{Core: core}},
+		"no name":       {apicache.Config{}, apicache.Clients{Core: core}},
+		"no client":     {apicache.Config{NodeName: "n1"}, apicache.Clients{}},
+		"negative wait": {apicache.Config{NodeName: "n1", Wait: -1}, apicache.Clients{Core: core}},
 	} {
-		if _, err := objects.New(tc.cfg, tc.clients, nil); err == nil {
+		if _, err := apicache.New(tc.cfg, tc.clients, nil); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}

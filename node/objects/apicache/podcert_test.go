@@ -1,4 +1,4 @@
-package objects_test
+package apicache_test
 
 import (
 	"crypto/x509"
@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"nodekit.dev/node/objects"
+	"nodekit.dev/node/objects/apicache"
 	"nodekit.dev/node/objects/internal/apitest"
 )
 
@@ -24,7 +24,7 @@ const requestsPath = "/apis/certificates.k8s.io/v1/namespaces/shop/podcertificat
 type certBench struct {
 	t      *testing.T
 	api    *apitest.API
-	cache  *objects.Cache
+	cache  *apicache.Cache
 	pod    *corev1.Pod
 	events []string
 }
@@ -42,16 +42,16 @@ func newCertBench(t *testing.T, keyType string) *certBench {
 		}}},
 	}}}}
 	var err error
-	b.cache, err = objects.New(objects.Config{
+	b.cache, err = apicache.New(apicache.Config{
 		NodeName: "n1",
 		Event: func(pod *corev1.Pod, reason, message string) {
 			b.events = append(b.events, pod.Name+" "+reason+": "+message)
 		},
-	}, objects.Clients{Core: b.api.Client(corev1.SchemeGroupVersion), Certificates: b.api.Client(certificatesv1.SchemeGroupVersion)}, nil)
+	}, apicache.Clients{Core: b.api.Client(corev1.SchemeGroupVersion), Certificates: b.api.Client(certificatesv1.SchemeGroupVersion)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	running(t, b.cache.Run)
+	apitest.Running(t, b.cache.Run)
 	return b
 }
 
@@ -139,9 +139,9 @@ func TestPodCertificateIsIssuedAndRenewed(t *testing.T) {
 		if s := b.state(); s != "not_yet_issued" {
 			t.Error(s)
 		}
-		changed(b.cache.Changes())
+		apitest.Changed(b.cache.Changes())
 		b.rule("Issued", "# comment\n"+certificate("1"))
-		wantChanged(t, b.cache.Changes(), "u1")
+		apitest.WantChanged(t, b.cache.Changes(), "u1")
 		key, chain, err := b.get()
 		block, _ := pem.Decode([]byte(key))
 		if err != nil || chain != certificate("1") || block == nil || block.Type != "PRIVATE KEY" {
@@ -155,7 +155,7 @@ func TestPodCertificateIsIssuedAndRenewed(t *testing.T) {
 			t.Error("the old key went before the new one came")
 		}
 		b.rule("Issued", certificate("2"))
-		wantChanged(t, b.cache.Changes(), "u1")
+		apitest.WantChanged(t, b.cache.Changes(), "u1")
 		if newKey, chain, err := b.get(); err != nil || chain != certificate("2") || newKey == key {
 			t.Errorf("%q, %v", chain, err)
 		}

@@ -1,4 +1,11 @@
-package wire
+// Package serving ties what package server needs of the runtime to it: the logs
+// of containers, and commands in them. An agent that serves no API does not
+// import it.
+//
+//	kubeletapi.Parts{Logs: serving.ContainerLogs(log), Commands: serving.Commander(client)}
+//
+// Both are safe for concurrent use and need no Run.
+package serving
 
 import (
 	"context"

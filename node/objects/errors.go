@@ -1,14 +1,24 @@
-package follow
+package objects
 
 import (
 	"fmt"
 	"time"
 )
 
+// What objects are called in errors, as the stock kubelet does.
+const (
+	KindSecret       = "secret"
+	KindConfigMap    = "configmap"
+	KindService      = "service"
+	KindNode         = "node"
+	KindRuntimeClass = "runtimeclass.node.k8s.io"
+	KindBundle       = "clustertrustbundle.certificates.k8s.io"
+)
+
 // NotFoundError says that the API server, or whoever answers for it, has no
 // object of that name.
 type NotFoundError struct {
-	Kind      string // in the stock kubelet's words, such as "configmap"
+	Kind      string // in the stock kubelet's words, such as KindConfigMap
 	Namespace string // empty for objects without
 	Name      string
 }

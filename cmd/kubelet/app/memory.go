@@ -24,7 +24,7 @@ func tuneMemory() {
 // When the agent has nothing to do, no collection comes for two minutes, and
 // what a burst of pods left behind stays. So it is given back once the agent
 // was quiet for trimInterval: allocated less than quietBytes meanwhile, but at
-// least worthBytes since the last time.
+// least worthBytes since the last time. With it go the pages of the program.
 const (
 	trimInterval = 5 * time.Second
 	quietBytes   = 2 << 20
@@ -45,6 +45,7 @@ func keepTrimmed(ctx context.Context) error {
 		now := allocated()
 		if worthTrimming(now, last, trimmed) {
 			debug.FreeOSMemory()
+			_ = dropProgramPages() // where /proc does not tell, they stay
 			trimmed = now
 		}
 		last = now

@@ -43,6 +43,7 @@ func distro() []app.Option {
 		app.AddFlags(func(fs *pflag.FlagSet) {
 			fs.StringVar(&site, "site", "", "name of the site; overrides the Site document")
 		}),
+		app.AllowReferences(), // site_secrets.go has a secret for static pods
 		app.AddKind(config.Register[Site]("vendor.example/v1", "Site")),
 		app.Agent(func(loaded *config.Loaded) ([]nodefx.Option, error) {
 			s, _ := config.Get[Site](loaded)

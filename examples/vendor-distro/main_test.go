@@ -37,6 +37,7 @@ spec:
   - name: app
     image: registry.test/app:1
     resources: {requests: {cpu: 250m}}
+    env: [{name: LOGIN, valueFrom: {secretKeyRef: {name: site, key: username}}}]
     volumeMounts: [{name: site-data, mountPath: /data}]
   volumes: [{name: site-data, emptyDir: {}}]
 `
@@ -72,6 +73,9 @@ password: p
 	cfg, _ := w.ContainerConfig(pod.Containers[0].ID)
 	if !slices.Contains(cfg.Env, runtime.EnvVar{Name: "SITE", Value: "north"}) {
 		t.Errorf("site_env.go: %v", cfg.Env)
+	}
+	if !slices.Contains(cfg.Env, runtime.EnvVar{Name: "LOGIN", Value: "u"}) {
+		t.Errorf("site_secrets.go: %v", cfg.Env)
 	}
 	if cfg.Resources.CPUShares != 2 {
 		t.Errorf("managed_pods.go: %d shares, want the 2 of a container that requests no CPU", cfg.Resources.CPUShares)

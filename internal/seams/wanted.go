@@ -50,7 +50,7 @@ func ofNode() []Row {
 		{Patch: "state store", Seam: "a store with a recovery policy", Pending: ResourcesTwo},
 		{Patch: "getters of nodes, secrets, config maps and tokens", Seam: "interfaces where they are called, over the API, a folder or a local store",
 			Uses: []string{"volume/plugins.ConfigMaps", "volume/plugins.Secrets", "volume/plugins.Tokens", "node/environment.Services", "node/wire.NodeGetter", "node/objects/apicache.Cache", "node/objects.Folder", "node/objects.Store", "node.Environment", "node.RuntimeClasses", "node.UserNamespaces"},
-			Test: seamTest, Example: "vendor-distro/site_secrets.go", Done: Cluster},
+			Test: distroTest, Example: "vendor-distro/site_secrets.go", Done: Cluster},
 		{Patch: "metrics, logs, tracing, clock, feature gates", Seam: "passed in: a logger, plain fields, the clock of testing/synctest; registries come with the metrics",
 			Uses: []string{"node/wire.Config", "cmd/kubelet/config.Features"}, Test: twoAgents, Done: House, Pending: Metrics},
 		{Patch: "health", Seam: "a channel and a callback; the end of a part as an error",

@@ -101,7 +101,7 @@ func (c *Channel) complete(in *corev1.Pod, now string) (*corev1.Pod, error) {
 	}
 	stamp(pod, c.cfg.NodeName, content, now, o)
 	Default(pod)
-	return pod, Validate(pod).ToAggregate()
+	return pod, c.cfg.check(pod)
 }
 
 // Run sends what was Set until ctx ends. Nothing is sent before the first Set.

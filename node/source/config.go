@@ -16,10 +16,25 @@ type Config struct {
 	NodeName string
 	// Adopter finds pods that already run under another UID; nil: none.
 	Adopter Adopter
+	// Refuse has a last word on each valid pod: its error makes the manifest an
+	// invalid one. It must not block; nil: nothing is refused, see
+	// [RefuseReferences] for what the stock kubelet does.
+	Refuse func(*corev1.Pod) error
 	// Log is nil for no logs.
 	Log *slog.Logger
 	// Observer's functions may be nil.
 	Observer Observer
+}
+
+// check is what the API server would refuse, and what the agent does.
+func (c Config) check(pod *corev1.Pod) error {
+	if errs := Validate(pod); len(errs) > 0 {
+		return errs.ToAggregate()
+	}
+	if c.Refuse == nil {
+		return nil
+	}
+	return c.Refuse(pod)
 }
 
 // Observer is told about manifests. Its functions must not block and are

@@ -113,8 +113,8 @@ func (k *keeper) pod(ctx context.Context, key string, d decoded, o origin) error
 		if err != nil {
 			return err
 		}
-		if errs := Validate(pod); len(errs) > 0 {
-			k.failed(key, ReasonInvalid, errs.ToAggregate())
+		if err := k.cfg.check(pod); err != nil {
+			k.failed(key, ReasonInvalid, err)
 			return nil
 		}
 		it.pod = pod

@@ -93,7 +93,7 @@ func blot(text string) string {
 func world(ts *testscript.TestScript, neg bool, args []string) {
 	w, ok := ts.Value(worldKey{}).(*runtimetest.World)
 	if !ok || neg || len(args) == 0 {
-		ts.Fatalf("usage: world behave|calls|empty|down|up")
+		ts.Fatalf("usage: world behave|calls|env|empty|down|up")
 	}
 	switch args[0] {
 	case "behave":
@@ -105,6 +105,13 @@ func world(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		if got := w.Calls(runtimetest.Method(args[1])); got != want {
 			ts.Fatalf("the runtime got %d calls of %s, want %d", got, args[1], want)
+		}
+	case "env":
+		name, value, _ := strings.Cut(args[2], "=")
+		got, err := variable(w, args[1], name)
+		ts.Check(err)
+		if got != value {
+			ts.Fatalf("container %s has %s=%q, want %q", args[1], name, got, value)
 		}
 	case "empty":
 		ts.Check(poll(func(ctx context.Context) bool {
@@ -118,6 +125,25 @@ func world(ts *testscript.TestScript, neg bool, args []string) {
 	default:
 		ts.Fatalf("unknown: world %s", args[0])
 	}
+}
+
+// variable is one of a container's environment, by the container's name.
+func variable(w *runtimetest.World, container, name string) (string, error) {
+	pods, err := w.ListPods(context.Background())
+	for _, pod := range pods {
+		for _, c := range pod.Containers {
+			if c.Name != container {
+				continue
+			}
+			cfg, _ := w.ContainerConfig(c.ID)
+			for _, v := range cfg.Env {
+				if v.Name == name {
+					return v.Value, nil
+				}
+			}
+		}
+	}
+	return "", err
 }
 
 func behaviour(args []string) (b runtimetest.Behaviour, err error) {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"nodekit.dev/cmd/kubelet/config"
 	"nodekit.dev/node"
 	"nodekit.dev/node/cluster"
@@ -39,7 +41,7 @@ func build(ctx context.Context, s settings, log *slog.Logger) (*built, error) {
 	seen := eventLog{log: log, record: server.NewEvents(keptEvents)}
 	ends := kubeletapi.NewEnds()
 	opts := []nodefx.Option{nodefx.Config(cfg), nodefx.AddEventSink(seen), nodefx.AddStatusSink(ends)}
-	opts = append(opts, sources(cfg, kc, seen)...)
+	opts = append(opts, sources(cfg, s, seen)...)
 	var connection *cluster.Connection // nil: the agent stands alone
 	if member != nil {
 		meters.observeCluster(member)
@@ -94,11 +96,18 @@ func healthzAddress(kc *config.KubeletConfiguration) string {
 	return net.JoinHostPort(kc.HealthzBindAddress, strconv.Itoa(int(*kc.HealthzPort)))
 }
 
+// refuse is what static pods may not have: as with the stock kubelet, references
+// to objects of the API server, but for those that are at hand without one.
+func refuse(s settings) func(*corev1.Pod) error {
+	return source.RefuseReferences(s.flags.localObjects != "" || s.references)
+}
+
 // sources are the places that name static pods.
-func sources(cfg wire.Config, kc *config.KubeletConfiguration, seen eventLog) []nodefx.Option {
+func sources(cfg wire.Config, s settings, seen eventLog) []nodefx.Option {
+	kc := &s.loaded.Kubelet
 	common := func(w node.Watcher) source.Config {
 		return source.Config{
-			NodeName: cfg.NodeName, Adopter: source.AdoptFrom(w.List), Log: cfg.Log,
+			NodeName: cfg.NodeName, Adopter: source.AdoptFrom(w.List), Refuse: refuse(s), Log: cfg.Log,
 			Observer: source.Observer{Problem: seen.problem},
 		}
 	}

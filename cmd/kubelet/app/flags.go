@@ -21,6 +21,7 @@ type flags struct {
 	preflight    bool
 
 	rootDir       string
+	localObjects  string
 	hostname      string
 	nodeIP        string
 	nodeLabels    map[string]string
@@ -130,11 +131,19 @@ func (f *flags) themes() ([]theme, error) {
 	return append([]theme(nil), f.declared...), nil
 }
 
+// ours marks a flag that the stock kubelet does not have.
+const ours = " (nodekit's own)"
+
 // addOurs declares the flags that the stock kubelet does not have.
 func (f *flags) addOurs() {
 	first, last := f.declared[0].set, f.declared[len(f.declared)-1].set
-	first.BoolVar(&f.configStrict, "config-strict", false, "unknown and duplicate configuration fields are an error instead of a warning")
-	first.BoolVar(&f.preflight, "preflight", false, "read the flags and files of a node, touch nothing, and list what would be the same, different or unsupported; exit code 1 where anything is unsupported")
+	for _, t := range f.declared {
+		if t.title == "Static pods" {
+			t.set.StringVar(&f.localObjects, "local-objects-dir", "", "file or folder of ConfigMaps and Secrets for static pods, which may refer to them then"+ours)
+		}
+	}
+	first.BoolVar(&f.configStrict, "config-strict", false, "unknown and duplicate configuration fields are an error instead of a warning"+ours)
+	first.BoolVar(&f.preflight, "preflight", false, "read the flags and files of a node, touch nothing, and list what would be the same, different or unsupported; exit code 1 where anything is unsupported"+ours)
 	last.BoolP("help", "h", false, "print this text and exit")
 }
 

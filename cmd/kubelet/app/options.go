@@ -17,6 +17,7 @@ type options struct {
 	kinds       []config.Kind
 	gates       []config.Gate
 	labels      func(key string) bool
+	references  bool // of static pods
 	agent       []func(*config.Loaded) ([]nodefx.Option, error)
 }
 
@@ -62,3 +63,7 @@ func Agent(fn func(*config.Loaded) ([]nodefx.Option, error)) Option {
 func AllowLabels(allowed func(key string) bool) Option {
 	return func(o *options) { o.labels = allowed }
 }
+
+// AllowReferences lets static pods refer to ConfigMaps and Secrets, as
+// --local-objects-dir does: for a vendor whose own getters have them.
+func AllowReferences() Option { return func(o *options) { o.references = true } }

@@ -63,7 +63,7 @@ func (p *preflighter) readStaticPods(ctx context.Context, path string, loaded *c
 	none := func(context.Context) ([]runtime.Pod, error) { return nil, nil }
 	dir, err := source.NewDir(source.DirConfig{
 		Config: source.Config{
-			NodeName: name, Adopter: source.AdoptFrom(none), Log: quiet(),
+			NodeName: name, Adopter: source.AdoptFrom(none), Refuse: refuse(settings{options: p.options, flags: p.flags}), Log: quiet(),
 			Observer: source.Observer{Problem: func(p source.Problem) { problems = append(problems, p) }},
 		},
 		Path: path, Period: loaded.Kubelet.FileCheckFrequency.Duration,

@@ -39,6 +39,9 @@ func translate(ctx context.Context, s settings, log *slog.Logger) (cfg wire.Conf
 	if cfg.RootDir, err = filepath.Abs(f.rootDir); err != nil {
 		return cfg, nil, err
 	}
+	if cfg.LocalObjects, err = absolute(f.localObjects); err != nil {
+		return cfg, nil, err
+	}
 	cfg.PodLogsDir = filepath.Clean(kc.PodLogsDir)
 	cfg.Host = wire.Host{
 		LogLinksDir: logLinksDir(cfg.PodLogsDir), Hosts: true, PodCgroups: *kc.CgroupsPerQOS, ResolvConf: *kc.ResolverConfig,

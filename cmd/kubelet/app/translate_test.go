@@ -228,7 +228,7 @@ func TestSources(t *testing.T) {
 	for text, want := range map[string]int{
 		"": 0, "staticPodPath: /m\n": 1, "staticPodURL: http://x\n": 1, "staticPodPath: /m\nstaticPodURL: http://x\nstaticPodURLHeader: {A: [b]}\n": 2,
 	} {
-		if got := len(sources(wire.Config{}, &settingsOf(t, text).loaded.Kubelet, eventLog{})); got != want {
+		if got := len(sources(wire.Config{}, settingsOf(t, text), eventLog{})); got != want {
 			t.Errorf("%q: %d sources, want %d", text, got, want)
 		}
 	}

@@ -101,7 +101,7 @@ func TestJoin(t *testing.T) {
 }
 
 // station stands in for a cluster: a bus, say, and files.
-type station struct{ node *corev1.Node }
+type station struct{}
 
 func (station) Environment(context.Context, node.EnvironmentRequest) (node.EnvironmentResult, error) {
 	return node.EnvironmentResult{}, nil
@@ -147,7 +147,7 @@ type getter struct{}
 
 func (getter) Node(context.Context) (*corev1.Node, error) { return &corev1.Node{}, nil }
 
-// register keeps the Node.
+// registration keeps the Node.
 type registration struct{}
 
 func (registration) Node() *corev1.Node { return &corev1.Node{} }

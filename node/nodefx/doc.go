@@ -15,6 +15,9 @@
 // configuration given with [Supply] or [Provide]), its first result must
 // implement the seam. The part it replaces is then neither built nor run.
 //
+// An agent stands alone until clusterfx.Join of node/clusterfx is among its
+// options; this package links nothing that talks to an API server.
+//
 // What fx does silently is an error here: two replacements of one seam (both
 // are named), an override that nothing asked for, a circle in an ordered
 // group. An [Agent] is one private graph; it installs no signal handlers and

@@ -16,5 +16,7 @@
 //     check, but Run refuses a root directory that another agent holds.
 //   - New reads facts about the machine from /proc and /sys ([Config.Complete])
 //     and does no other I/O.
+//   - An agent stands alone until cluster.Join of node/cluster is among its
+//     options; this package links nothing that talks to an API server.
 //   - An engine that is not the CRI says in Config.Spec.Features what it can do.
 package wire

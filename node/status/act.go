@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"nodekit.dev/runtime"
 )
 
 // do makes one call and notes what it left behind. Nil means: decide anew.
@@ -148,26 +145,6 @@ func (w *Writer) found(it *item, pod *corev1.Pod) {
 	if !older(pod, it.has) {
 		it.has = pod
 	}
-}
-
-// mirrorOf is the pod that stands for a static pod in the API server.
-func mirrorOf(static *corev1.Pod, owner *corev1.Node) *corev1.Pod {
-	controller := true
-	mirror := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: static.Namespace, Name: static.Name, Labels: static.Labels,
-			Annotations: maps.Clone(static.Annotations), Finalizers: static.Finalizers,
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: "v1", Kind: "Node", Name: owner.Name, UID: owner.UID, Controller: &controller,
-			}},
-		},
-		Spec: static.Spec,
-	}
-	if mirror.Annotations == nil {
-		mirror.Annotations = map[string]string{}
-	}
-	mirror.Annotations[runtime.AnnotationConfigMirror] = static.Annotations[runtime.AnnotationConfigHash]
-	return mirror
 }
 
 // remind tells the node what it can not know of a static pod.

@@ -34,6 +34,8 @@
 //   - A mirror pod is made anew when somebody deletes it, replaced when the static
 //     pod is another one, and deleted once nothing of the static pod is left. One
 //     whose static pod nobody named goes only after every source has reported.
+//   - A mirror does not show what its static pod has of ConfigMaps and Secrets: the
+//     API server would refuse it. Its annotation nodekit.dev/local-objects tells.
 //   - While the API server is away everything is tried again with back-off and
 //     jitter, and at once when [Writer.InSync] says that it answers.
 package status

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,6 +44,61 @@ func TestStatic(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.untilPods(t, patience, "default", allOf(0, nil))
+}
+
+const localObjects = `
+{apiVersion: v1, kind: ConfigMap, metadata: {name: place}, data: {at: roof}}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: login}, stringData: {user: root}}
+`
+
+const localPod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: local, namespace: default}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: main
+    image: BUSYBOX
+    command: [sleep, "10000"]
+    env: [{name: AT, valueFrom: {configMapKeyRef: {name: place, key: at}}}]
+    volumeMounts: [{name: login, mountPath: /login}]
+  volumes: [{name: login, secret: {secretName: login}}]
+`
+
+// TestLocalObjects: static pods have what the node's folder says, and a mirror
+// that the API server takes; its own pods have its own objects.
+func TestLocalObjects(t *testing.T) {
+	require(t)
+	manifests, objects := t.TempDir(), t.TempDir()
+	for path, text := range map[string]string{
+		filepath.Join(objects, "all.yaml"): localObjects, filepath.Join(manifests, "local.yaml"): manifest(localPod),
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := newEnv(t, world.Options{}, world.AgentOptions{Manifests: manifests, Flags: []string{"--local-objects-dir=" + objects}})
+	t.Cleanup(func() { _ = os.Remove(filepath.Join(manifests, "local.yaml")) })
+	mirror := e.untilPod(t, patience, "default", "local-node-0", ready)
+	if mirror.Annotations["nodekit.dev/local-objects"] == "" {
+		t.Errorf("the mirror does not tell of local objects: %v", mirror.Annotations)
+	}
+	shows := func(ns, pod, want string) {
+		t.Helper()
+		if got := e.kubectl(t, "-n", ns, "exec", pod, "--", "sh", "-c", "echo $AT $(cat /login/user)"); got != want+"\n" {
+			t.Errorf("%s has %q, want %q", pod, got, want)
+		}
+	}
+	shows("default", "local-node-0", "roof root")
+
+	ns := e.namespace(t, "local")
+	e.kubectl(t, "-n", ns, "create", "configmap", "place", "--from-literal=at=sky")
+	e.kubectl(t, "-n", ns, "create", "secret", "generic", "login", "--from-literal=user=cloud")
+	e.applyIn(t, ns, manifest(strings.ReplaceAll(localPod, ", namespace: default", "")))
+	e.untilPod(t, patience, ns, "local", ready)
+	shows(ns, "local", "sky cloud")
 }
 
 // TestRestart stops the agent in order and starts it again: the API server sees

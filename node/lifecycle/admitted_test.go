@@ -138,3 +138,24 @@ func TestStopSignalInStatus(t *testing.T) {
 		}
 	}
 }
+
+// A pod that was rejected and runs on has a deadline like any other (found by
+// test/sim).
+func TestDeadlineOfWhatIsLeftRunning(t *testing.T) {
+	pod := newPod(corev1.RestartPolicyAlways, mainC("a"))
+	deadline := int64(60)
+	pod.Spec.ActiveDeadlineSeconds = &deadline
+	w := newWorld(t, pod)
+	w.settle()
+	w.restartAgent()
+	w.hold[Admit] = true
+	w.step()
+	delete(w.busy, KeyAdmit)
+	w.seen.Admission = Admission{Verdict: VerdictReject, Reason: "NodeAffinity", Message: "no"}
+	w.after(59 * time.Second)
+	w.expectState("a", "running")
+	w.after(2 * time.Second)
+	if got := w.plan.Status; got.Phase != corev1.PodFailed || got.Reason != reasonDeadline {
+		t.Errorf("%s %s", got.Phase, got.Reason)
+	}
+}

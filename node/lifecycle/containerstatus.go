@@ -29,6 +29,11 @@ func (d *decision) statuses(roles ...role) []corev1.ContainerStatus {
 func (d *decision) containerStatus(c *container) corev1.ContainerStatus {
 	st := corev1.ContainerStatus{Name: c.name, Image: c.spec.Image, RestartCount: c.mem.Restarts}
 	st.VolumeMounts = c.volumeMounts()
+	if d.cutShort(c) {
+		st.State.Waiting, st.LastTerminationState.Terminated = d.neverRan(), c.mem.Last
+		d.addHealth(c, &st)
+		return st
+	}
 	d.addRun(c, &st)
 	running := c.running()
 	switch waiting := d.waiting(c); {

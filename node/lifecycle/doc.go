@@ -23,9 +23,10 @@
 //   - it records a failed action in Seen.Failed under its key, and removes the
 //     record when an action of that key succeeds; an action that ended early
 //     because Plan.Cancel named its key is no failure,
-//   - Seen.Runtime never goes back: a look that began before another one does
-//     not replace it. A container that was seen running and is not to be seen
-//     any more counts as lost (exit code 137), and its policy decides.
+//   - Seen.Runtime never goes back: a look replaces another one only if it began
+//     after that one was over, as of two that overlap either may have read first.
+//     A container that was seen running and is not to be seen any more counts as
+//     lost (exit code 137), and its policy decides.
 //
 // Losing Plan.Mem is safe at any time. What it costs: the postStart hook of a
 // container that just started counts as done, crash back-offs are rebuilt from

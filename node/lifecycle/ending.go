@@ -103,24 +103,30 @@ func (d *decision) ownReasonToStop() *Stop {
 		stop.StatusReason, stop.Message = d.in.Want.Prior.Reason, d.in.Want.Prior.Message
 	case d.completed():
 		stop.Reason = StopCompleted
-	case admission.Verdict == VerdictReject:
-		d.tell("Rejected", Event{Type: EventWarning, Reason: admission.Reason, Message: admission.Message})
-		if d.leftRunning() {
-			return nil
-		}
+	case admission.Verdict == VerdictReject && !d.leftRunning():
+		d.tellRejected()
 		stop.Reason, stop.StatusReason, stop.Message = StopRejected, admission.Reason, messageRejected+admission.Message
 	case d.deadlineOver():
 		stop.Reason, stop.StatusReason, stop.Message = StopDeadline, reasonDeadline, messageDeadline
 		d.tell("Deadline", Event{Type: EventNormal, Reason: reasonDeadline, Message: messageDeadline})
+	case admission.Verdict == VerdictReject:
+		d.tellRejected()
+		return nil
 	default:
 		return nil
 	}
 	return stop
 }
 
+func (d *decision) tellRejected() {
+	admission := d.in.Seen.Admission
+	d.tell("Rejected", Event{Type: EventWarning, Reason: admission.Reason, Message: admission.Message})
+}
+
 // leftRunning says that the pod was rejected although it runs: whoever started
-// it, before this agent, found nothing wrong with it. What runs is left alone,
-// nothing of it is started again, and when the last of it ends the pod fails.
+// it, before this agent, found nothing wrong with it. What runs is left alone
+// until its deadline, nothing of it is started again, and when the last of it
+// ends the pod fails.
 func (d *decision) leftRunning() bool {
 	admission := d.in.Seen.Admission
 	return d.mem.Phase == Queued && admission.Verdict == VerdictReject && !admission.StopsRunning && d.anyActive()

@@ -312,6 +312,62 @@ func TestRestartAllContainersSurvivesTheAgent(t *testing.T) {
 	}
 }
 
+// A pod that is stopped before all containers ran anew has not succeeded, however
+// well the runs before ended (found by test/sim).
+func TestRestartAllContainersCutShort(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		agents string // when a new agent takes over: "", "before the stop", "during the stop"
+		ends   map[string]int32
+		state  string // of the container that ran to its end before
+		want   corev1.PodPhase
+	}{
+		{"not run again", "", map[string]int32{"done#0": 0, "a#1": 0}, "ContainerStatusUnknown(137)", corev1.PodFailed},
+		{"not run again, new agent", "before the stop", map[string]int32{"done#0": 0, "a#1": 0}, "ContainerStatusUnknown(137)", corev1.PodFailed},
+		{"not run again, newer agent", "during the stop", map[string]int32{"done#0": 0, "a#1": 0}, "ContainerStatusUnknown(137)", corev1.PodFailed},
+		{"run again", "", map[string]int32{"done#0": 0, "a#1": 0, "done#1": 0}, "Completed(0)", corev1.PodSucceeded},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t, newPod(corev1.RestartPolicyNever, sidecar("s"), mainC("a", restarting("Never", rule(all, in, 42))), mainC("done")))
+			w.exits = map[string]int32{"done#0": 0}
+			w.settle()
+			w.exits = tc.ends
+			if _, again := tc.ends["done#1"]; !again {
+				w.fail = func(a Action) *Failure {
+					if a.Kind == StartContainer && a.Container == "done" {
+						return &Failure{Reason: "RunContainerError", RetryAt: w.now.Add(time.Hour)}
+					}
+					return nil
+				}
+			}
+			w.exit("a-0", 42)
+			w.settle()
+			if tc.agents == "before the stop" {
+				w.restartAgent()
+			}
+			w.hold[StopContainer] = true
+			w.stopNow(StopDeleted, 30*time.Second)
+			w.settle()
+			if tc.agents == "during the stop" {
+				w.restartAgent()
+				w.settle()
+			}
+			w.hold = map[Kind]bool{RemoveSandbox: true}
+			for key := range w.busy {
+				w.land(key)
+			}
+			w.settle()
+			w.expectState("done", tc.state)
+			if got := w.plan.Status.Phase; got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+			if c := w.condition(corev1.AllContainersRestarting); c.Status != corev1.ConditionFalse {
+				t.Errorf("condition %+v", c)
+			}
+		})
+	}
+}
+
 func TestChangedDefinition(t *testing.T) {
 	w := newWorld(t, newPod(corev1.RestartPolicyNever, mainC("a"), mainC("b")))
 	w.settle()

@@ -60,9 +60,17 @@ func (d *decision) clear(c *container) bool {
 }
 
 // anyAnew says that a restart of all containers is not over: one of them did
-// not run since.
+// not run since. A pod that is being stopped meanwhile has yet to tell so, to an
+// agent that has to finish the stop without memory.
 func (d *decision) anyAnew() bool {
-	return d.mem.Ending == nil && slices.ContainsFunc(d.withRole(initRole, sidecarRole, mainRole), func(c *container) bool { return c.mem.Anew })
+	return !d.final() && slices.ContainsFunc(d.withRole(initRole, sidecarRole, mainRole), func(c *container) bool { return c.mem.Anew })
+}
+
+// cutShort says that the pod ended in the midst of a restart of all containers:
+// this one was taken away and did not come back. How it ended before that says
+// nothing of how the pod did: what was to run and did not is no success.
+func (d *decision) cutShort(c *container) bool {
+	return d.final() && c.mem.Anew && len(c.runs) == 0
 }
 
 // toldOfRestartAll says that the API server was told of a restart of all

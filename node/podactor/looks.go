@@ -3,6 +3,7 @@ package podactor
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	"nodekit.dev/internal/tasks"
@@ -12,11 +13,13 @@ import (
 
 // looks keeps order among the looks at the runtime. Looks race: each has the
 // number of its start, and what an older one brings never replaces what a
-// newer one brought.
+// newer one brought. Of two that overlap nobody knows which one read later: where
+// they differ, a third tells.
 type looks struct {
 	started  uint64    // number of the newest look
 	since    time.Time // when it began
 	applied  uint64    // number of the newest look whose result is in Seen
+	ended    time.Time // when that look was over
 	flying   int
 	owed     bool      // look again once the present one is back
 	dueAt    time.Time // a look is due then, if none comes before
@@ -28,6 +31,7 @@ type looks struct {
 type lookDone struct {
 	seq     uint64
 	began   time.Time
+	ended   time.Time
 	pod     runtime.Pod
 	volumes bool // mounts were read as well
 	mounted []string
@@ -86,7 +90,7 @@ func (r *run) lookNow() {
 	seq, began, uid, volumes := r.looks.started, r.looks.since, r.want.UID, !r.seen.VolumesLooked
 	r.group.Go("look", func(ctx context.Context) error {
 		done := r.look(ctx, uid, volumes)
-		done.seq, done.began = seq, began
+		done.seq, done.began, done.ended = seq, began, time.Now()
 		r.inbox.put(func(n *news) { n.looks = append(n.looks, done) })
 		return nil
 	})
@@ -165,11 +169,17 @@ func (r *run) lookWorked(done lookDone) bool {
 	if done.seq <= r.looks.applied { // overtaken by a newer look
 		return false
 	}
+	if done.began.Before(r.looks.ended) && !reflect.DeepEqual(done.pod, r.seen.Runtime) {
+		// It may have read what the one before it, which was slower to read and
+		// faster to answer, saw changed already: what ended would run again.
+		r.lookSince(r.looks.ended)
+		return false
+	}
 	if r.looks.failures > 0 {
 		r.log.Info("this pod is visible in the runtime again", "failures", r.looks.failures)
 	}
 	r.looks.failures, r.looks.retryAt = 0, time.Time{}
-	r.looks.applied = done.seq
+	r.looks.applied, r.looks.ended = done.seq, done.ended
 	r.seen.Looked = true
 	r.seen.LookedAt = done.began
 	r.seen.Runtime = done.pod

@@ -2,13 +2,17 @@ package podactor_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"nodekit.dev/node/internal/actortest"
 	"nodekit.dev/node/lifecycle"
 	"nodekit.dev/node/podactor"
+	"nodekit.dev/runtime"
 	"nodekit.dev/runtime/runtimetest"
 )
 
@@ -94,6 +98,79 @@ func TestOldNewsBringsNoLook(t *testing.T) {
 				t.Errorf("%s: %d looks, want %d to %d", tc.name, looks, tc.least, tc.most)
 			}
 		}
+	})
+}
+
+// racingLooks is a watcher that reads after a while and answers after another:
+// as long as it says for each look by its number.
+type racingLooks struct {
+	*actortest.Bench
+	looks *atomic.Int32
+	takes map[int32][2]time.Duration
+}
+
+func (w racingLooks) Look(ctx context.Context, req podactor.LookRequest) (podactor.LookResult, error) {
+	takes := w.takes[w.looks.Add(1)]
+	<-time.After(takes[0])
+	defer func() { <-time.After(takes[1]) }()
+	return w.Bench.Look(ctx, req)
+}
+
+// slowStarts is an engine whose starts take long after their effect, each as
+// long as its container's name says.
+type slowStarts struct {
+	*actortest.Bench
+	takes map[string]time.Duration
+}
+
+func (e slowStarts) StartContainer(ctx context.Context, req podactor.StartContainerRequest) (podactor.StartContainerResult, error) {
+	defer func() { <-time.After(e.takes[req.Config.Name]) }()
+	return e.Bench.StartContainer(ctx, req)
+}
+
+// Two looks overlap: the one that began first reads last and answers first. What
+// the other one brings then is from before (found by test/sim).
+func TestOverlappingLooksDoNotGoBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pod := actortest.Pod("u1", "web", func(p *corev1.Pod) {
+			p.Spec.RestartPolicy = corev1.RestartPolicyNever
+			second := *p.Spec.Containers[0].DeepCopy()
+			second.Name = "second"
+			p.Spec.Containers = append(p.Spec.Containers, second)
+		})
+		first := pod.Spec.Containers[0].Name
+		ended := false
+		s := newStage(t, pod, func(s *stage) {
+			// The looks are: at the start, after the sandbox, after each container.
+			s.parts.Engine = slowStarts{s.Bench, map[string]time.Duration{first: 500 * time.Millisecond, "second": 600 * time.Millisecond}}
+			s.parts.Watcher = racingLooks{s.Bench, &atomic.Int32{}, map[int32][2]time.Duration{
+				3: {300 * time.Millisecond, 50 * time.Millisecond},
+				4: {50 * time.Millisecond, 400 * time.Millisecond},
+			}}
+			s.parts.Decide = func(in lifecycle.Input) lifecycle.Plan {
+				for _, c := range in.Seen.Runtime.Containers {
+					if c.Name == first {
+						if ended && c.State == runtime.ContainerRunning {
+							t.Errorf("%s runs again", c.ID)
+						}
+						ended = ended || c.State == runtime.ContainerExited
+					}
+				}
+				return lifecycle.Decide(in)
+			}
+		})
+		s.after(700 * time.Millisecond)
+		s.Exit("u1", first, 0)
+		s.after(time.Second)
+		if !ended {
+			t.Error("the end was not seen")
+		}
+		if got := s.Last("u1"); len(got.Status.ContainerStatuses) != 2 || got.Status.ContainerStatuses[0].State.Terminated == nil ||
+			got.Status.ContainerStatuses[1].State.Running == nil {
+			t.Errorf("status %+v", got.Status.ContainerStatuses)
+		}
+		s.stop(lifecycle.StopDeleted, 30*time.Second)
+		s.gone(time.Minute)
 	})
 }
 

@@ -190,6 +190,7 @@ func (f *flight) do(w *world) {
 	case lifecycle.RemoveContainer:
 		if c := w.container(f.ContainerID); c != nil && !alive(c) {
 			c.voided = c.voided || f.Reason == "RestartAllContainers"
+			c.lost = f.zombie
 			w.removeContainer(c)
 		}
 	case lifecycle.StopContainer: // see stopContainer
@@ -231,6 +232,9 @@ func (f *flight) endSandbox(w *world) {
 	}
 	w.changed()
 	if f.Kind == lifecycle.RemoveSandbox {
+		for _, c := range w.containers {
+			c.lost = c.lost || f.zombie && c.SandboxID == s.ID
+		}
 		w.removeSandbox(s)
 	}
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -31,6 +32,7 @@ type agent struct {
 	looks, applied int       // numbers of the newest look started, and taken in
 	version        int       // of the world, as taken in
 	lookingSince   time.Time // when the newest look began
+	lookEnded      time.Time // when the one taken in was over
 	failures       int       // looks in a row
 	wakes          int       // number of the newest alarm
 	preStopRan     map[string]bool
@@ -99,7 +101,8 @@ func (a *agent) relist() {
 }
 
 // look reads the pod: what is true a moment later arrives another moment
-// later. An older look never replaces what a newer one brought.
+// later. An older look never replaces what a newer one brought, nor one what
+// another brought that was not over when it began, as that may have read later.
 func (a *agent) look() {
 	a.looks++
 	number, began := a.looks, a.l.now
@@ -135,6 +138,13 @@ func (a *agent) looked(number, version int, began time.Time, view runtime.Pod, m
 	if a.dead || a.over || number <= a.applied || a.want.Held && !a.peeks {
 		return
 	}
+	if began.Before(a.lookEnded) && !reflect.DeepEqual(view, a.seen.Runtime) {
+		if a.lookingSince.Before(a.lookEnded) { // which one read later? a third tells
+			a.look()
+		}
+		return
+	}
+	a.lookEnded = a.l.now
 	news := !a.seen.Looked || version != a.version || !a.plan.LookSince.IsZero()
 	a.failures, a.applied, a.version = 0, number, version
 	a.seen.Looked, a.seen.LookedAt, a.seen.Runtime = true, began, view

@@ -134,7 +134,10 @@ func (a *agent) checkContainerStatus(st corev1.ContainerStatus) {
 	// An older run may be alive: a start of a dead agent that came late made one
 	// more, one of the two is stopped as doubled, and meanwhile the newest ends.
 	// What a status tells is the newest; the pod is not over before both are.
-	must(st.State.Terminated == nil || !newest, "terminated when it ended", "%s runs", st.Name)
+	// And what a call of a dead agent starts in a pod that was told to have ended
+	// is stopped without a word: the API server refuses to hear of a container that
+	// it knows as terminated, and that is not to restart, that it runs.
+	must(st.State.Terminated == nil || !newest || a.startedTooLate(st.Name), "terminated when it ended", "%s runs", st.Name)
 	_, what, _ := specOf(a.want.Pod, st.Name)
 	must(!st.Ready || st.State.Running != nil || what == initC, "ready when it runs", "%s does not", st.Name)
 	if old := a.mem.Status; old != nil {
@@ -149,6 +152,13 @@ func (a *agent) checkContainerStatus(st corev1.ContainerStatus) {
 	if last := a.w.last(st.Name); last != nil && a.shows(last.ID) {
 		must(st.RestartCount == last.restarts || a.w.pastOf(st.Name).hazy, "restart count", "%s tells %d, is %d", st.Name, st.RestartCount, last.restarts)
 	}
+}
+
+// startedTooLate says that the newest run of a container comes from a call of a
+// dead agent, and that the pod had been told to have ended by then.
+func (a *agent) startedTooLate(name string) bool {
+	last := a.w.last(name)
+	return last != nil && last.zombie && a.mem.Status != nil && terminal(a.mem.Status.Phase)
 }
 
 // showsRun says whether the agent was shown any run of a container alive, and

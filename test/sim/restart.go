@@ -3,6 +3,7 @@ package sim
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -83,7 +84,29 @@ func (l *life) reincarnate(i int, inc *incarnation) {
 	}
 	want := l.wantOf(inc)
 	want.Prior = l.prior(inc)
+	inc.w.forget(want.Prior)
 	l.newAgent(inc, want)
+}
+
+// forget ends the rules on restarts and counts for containers whose last run
+// nobody can know of any more. A call of a dead agent took it away: of a sandbox
+// that the agent after it had put the run in. That agent knew, and told only the
+// API server; of a static pod, not even that is sure.
+func (w *world) forget(prior *corev1.PodStatus) {
+	for name, p := range w.past {
+		if last := w.last(name); last != nil && last.lost && !tellsOf(prior, last) {
+			p.hazy = true
+		}
+	}
+}
+
+// tellsOf says that a status names that run.
+func tellsOf(status *corev1.PodStatus, c *container) bool {
+	if status == nil {
+		return false
+	}
+	st := findStatus(status, c.Name)
+	return st != nil && strings.HasSuffix(st.ContainerID, "://"+c.ID)
 }
 
 // prior is what the API server has of the pod: what was told last, or what was

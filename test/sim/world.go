@@ -62,6 +62,7 @@ type container struct {
 	origin
 	epoch    int // of the agent that made it
 	removed  bool
+	lost     bool // by a call of an agent that was dead by then
 	restarts int32
 	lag      time.Duration // from SIGTERM to the exit
 	termed   bool

@@ -91,7 +91,7 @@ func (c *cluster) startAgent(ctx context.Context, flags ...string) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := c.turn(ctx, 0); err != nil {
+	if _, _, err := c.restedTurn(ctx, 0); err != nil {
 		return fmt.Errorf("the first pod: %w\n%s", err, c.node().Agent.Log(30))
 	}
 	return nil

@@ -84,7 +84,19 @@ func (c *cluster) await(ctx context.Context, name string, seen <-chan time.Time,
 	}
 }
 
-// turn is a measure.Turn by the agent.
+// restFor is how long the agent is left alone after a pod: what it still tells of
+// that one, events above all, is no part of the next one.
+const restFor = time.Second
+
+// restedTurn is a measure.Turn by the agent, which is at rest before and after.
+func (c *cluster) restedTurn(ctx context.Context, i int) (start, stop time.Duration, err error) {
+	if start, stop, err = c.turn(ctx, i); err != nil {
+		return 0, 0, err
+	}
+	return start, stop, measure.Pass(ctx, restFor)
+}
+
+// turn creates a pod and deletes it.
 func (c *cluster) turn(ctx context.Context, i int) (start, stop time.Duration, err error) {
 	names := []string{fmt.Sprintf("serial-%d", i)}
 	started, err := c.create(ctx, names)

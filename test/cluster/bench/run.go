@@ -81,7 +81,7 @@ func (r *run) serial(ctx context.Context) error {
 		})
 		return start, stop, err
 	}
-	got, err := measure.TakeTurns(ctx, frozen, c.turn, r.Pods)
+	got, err := measure.TakeTurns(ctx, frozen, c.restedTurn, r.Pods)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 // cluster is a cluster of one node. One goroutine uses it.
 type cluster struct {
 	world   *world.World
-	program string // the stripped cmd/kubelet
+	program string // the agent's: the stripped cmd/kubelet, or what testbed.AgentEnv names
 	api     rest.Interface
 	sights  *sights
 	// unwatch ends the watch, and watched is closed when it has ended.

@@ -22,4 +22,5 @@
 // The agent is the stripped cmd/kubelet in a process of its own. It would take the
 // bare pods for pods that nobody wants, so it is stopped by a signal (SIGSTOP)
 // while one of them is there, and not running at all during a bare burst.
+// NODEKIT_AGENT names another agent's binary to measure, such as a vendor's.
 package bench

@@ -101,8 +101,9 @@ fuzz: ## run each fuzz target for a minute (FUZZ=60s)
 	  done; done; exit $$failed; }
 
 .PHONY: bench
-bench: ## measure the agent against the bare CRI calls of the same run (root)
-	cd test/integration && $(GO) run ./cmd/bench
+bench: ## measure the agent against the bare CRI calls of the same run, without and with a control plane (root)
+	@failed=0; (cd test/integration && $(GO) run ./cmd/bench) || failed=1; \
+	(cd test/cluster && $(GO) run ./cmd/install && $(GO) run ./cmd/bench) || failed=1; exit $$failed
 
 .PHONY: soak
 soak: ## run the long tests: all rounds, both runtimes, repeats, race, cluster (root, hours; PARTS="race ..." for some; renews docs/soak.txt)

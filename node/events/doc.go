@@ -12,6 +12,9 @@
 // object may tell 25 things of a type, then one more every five minutes. The
 // limit on all of them, eventRecordQPS and eventBurst, is the REST client's.
 //
+// An event after a quiet time waits half a second, so that what users wait for, the
+// statuses of pods, goes to the API server before it.
+//
 // Rules for callers: PodEvent, NodeEvent and Event never block and may be called
 // before Run and concurrently. While the API server is away the newest 1000
 // things wait, each counted as often as it happened, for up to an hour, and keep

@@ -156,6 +156,7 @@ func run(t *testing.T, change func(*Config), fn func(*bench)) {
 		b := &bench{t: t, api: newAPI(t), dropped: map[string]int{}, done: make(chan error, 1)}
 		cfg := Default()
 		cfg.NodeName = "n1"
+		cfg.Gather = 0 // most tests want to see an event at once
 		cfg.NodeUID = func() types.UID { return "node-uid" }
 		cfg.Log = slog.New(slog.NewTextHandler(&b.log, nil))
 		cfg.Observer.Dropped = func(why string) { b.api.do(func() { b.dropped[why]++ }) }
@@ -408,6 +409,25 @@ func TestStopTellsTheLast(t *testing.T) {
 	})
 }
 
+// TestGather: the first event waits for others, and the last ones do not wait
+// when the agent ends.
+func TestGather(t *testing.T) {
+	run(t, func(c *Config) { c.Gather = 500 * time.Millisecond }, func(b *bench) {
+		for range 2 {
+			b.r.PodEvent(podEvent("web", "BackOff", "x", ""))
+			pass(240 * time.Millisecond)
+		}
+		b.r.PodEvent(podEvent("web", "Pulled", "y", ""))
+		b.want("while it waits")
+		pass(20 * time.Millisecond)
+		b.want("then all", "2xBackOff x", "1xPulled y")
+		b.r.PodEvent(podEvent("web", "Killing", "z", ""))
+		b.want("after a quiet time", "2xBackOff x", "1xPulled y")
+		b.stop()
+		b.want("at the end", "2xBackOff x", "1xPulled y", "1xKilling z")
+	})
+}
+
 func TestRecentForgets(t *testing.T) {
 	r := newRecent[*int](2)
 	fresh := func() *int { return new(int) }
@@ -425,6 +445,7 @@ func TestNewRefuses(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"NodeName: must not be empty": func(c *Config) { c.NodeName = "" }, "the Component must not be empty": func(c *Config) { c.Component = "" },
 		"the Queue: 0 must be at least 1": func(c *Config) { c.Queue = 0 }, "RetryMin: 0s must be above 0": func(c *Config) { c.RetryMin = 0 },
+		"the Gather: -1s must not be negative": func(c *Config) { c.Gather = -time.Second },
 	} {
 		cfg := Default()
 		cfg.NodeName = "n1"

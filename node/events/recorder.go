@@ -31,6 +31,11 @@ type Config struct {
 	// Queue is how many events wait for an API server that is away; then the
 	// oldest go.
 	Queue int
+	// Gather is how long the first event after a quiet time waits: an event is never
+	// urgent, and what it tells of is under way still, such as the start of a pod,
+	// whose status should reach the API server first. What is told twice meanwhile is
+	// written once. 0: not at all.
+	Gather time.Duration
 	// KeepFor is how long an event waits before it is given up.
 	KeepFor time.Duration
 	// RetryMin is the pause after a first failure; it doubles up to RetryMax.
@@ -57,7 +62,7 @@ type Observer struct {
 // Default is the stock source and limits.
 func Default() Config {
 	return Config{
-		Component: "kubelet", Queue: 1000, KeepFor: time.Hour,
+		Component: "kubelet", Queue: 1000, Gather: 500 * time.Millisecond, KeepFor: time.Hour,
 		RetryMin: time.Second, RetryMax: 10 * time.Second, FlushFor: time.Second, Timeout: 30 * time.Second,
 	}
 }
@@ -70,6 +75,9 @@ func (c Config) Validate() error {
 	}
 	if c.Component == "" {
 		errs = append(errs, errors.New("the Component must not be empty"))
+	}
+	if c.Gather < 0 {
+		errs = append(errs, fmt.Errorf("the Gather: %v must not be negative", c.Gather))
 	}
 	if c.Queue < 1 {
 		errs = append(errs, fmt.Errorf("the Queue: %d must be at least 1", c.Queue))

@@ -20,7 +20,7 @@ func (r *Recorder) sendAll(ctx context.Context) {
 	for {
 		s, e, created := r.next()
 		if s == nil {
-			if !wait(ctx, r.wake, 0) {
+			if !wait(ctx, r.wake, 0) || !r.gather(ctx) {
 				return
 			}
 			continue
@@ -73,6 +73,11 @@ func wait(ctx context.Context, poke <-chan struct{}, d time.Duration) bool {
 	case <-over:
 	}
 	return true
+}
+
+// gather lets pass what is more urgent than events; false when ctx ended.
+func (r *Recorder) gather(ctx context.Context) bool {
+	return r.cfg.Gather == 0 || wait(ctx, nil, r.cfg.Gather)
 }
 
 func (r *Recorder) pause(failures int) time.Duration {

@@ -18,6 +18,8 @@ type AgentOptions struct {
 	Kubeconfig string
 	// BootstrapKubeconfig is the file to join with when there is no Kubeconfig.
 	BootstrapKubeconfig string
+	// Program is the agent's binary; default: as of testbed.AgentOptions.
+	Program string
 	// Manifests is the folder of static pods; empty: none.
 	Manifests string
 	// Config holds fields of KubeletConfiguration over those that the world sets.
@@ -44,6 +46,7 @@ func (w *World) StartAgent(ctx context.Context, n *Node, o AgentOptions) error {
 	config := w.AgentConfig(n)
 	maps.Copy(config, o.Config)
 	agent, err := testbed.StartAgent(ctx, n.Bed, testbed.AgentOptions{
+		Program:   o.Program,
 		Manifests: o.Manifests,
 		NodeName:  n.Name,
 		Config:    config,

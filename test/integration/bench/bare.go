@@ -19,20 +19,21 @@ import (
 	"nodekit.dev/test/integration/testbed"
 )
 
-// template holds the requests that an agent made for one pod of one container.
-type template struct {
+// Template holds the requests that an agent made for one pod of one container.
+type Template struct {
 	pod       *corev1.Pod
 	root      string // the agent's root directory
 	sandbox   *runtimeapi.RunPodSandboxRequest
 	container *runtimeapi.CreateContainerRequest
-	grace     int64 // seconds, as the agent asked for
+	folders   map[string]bool // by path in the container: what is mounted is a folder
+	grace     int64           // seconds, as the agent asked for
 }
 
-// templateOf finds the requests among recorded calls.
-func templateOf(pod *corev1.Pod, root string, calls []call) (template, error) {
-	t := template{pod: pod, root: root}
-	var stop runtimeapi.StopContainerRequest
-	for _, c := range calls {
+// TemplateOf finds the requests among the calls that started a pod, which must
+// still be there, and looks at what they mount.
+func TemplateOf(pod *corev1.Pod, root string, started []Call) (Template, error) {
+	t := Template{pod: pod, root: root, folders: map[string]bool{}}
+	for _, c := range started {
 		var err error
 		switch c.method {
 		case "RunPodSandbox":
@@ -41,8 +42,6 @@ func templateOf(pod *corev1.Pod, root string, calls []call) (template, error) {
 		case "CreateContainer":
 			t.container = &runtimeapi.CreateContainerRequest{}
 			err = proto.Unmarshal(c.request, t.container)
-		case "StopContainer":
-			err = proto.Unmarshal(c.request, &stop)
 		}
 		if err != nil {
 			return t, fmt.Errorf("recorded %s: %w", c.method, err)
@@ -51,25 +50,48 @@ func templateOf(pod *corev1.Pod, root string, calls []call) (template, error) {
 	if t.sandbox == nil || t.container == nil {
 		return t, errors.New("the recorded calls do not hold a pod's start")
 	}
-	t.grace = stop.Timeout
+	for _, mount := range t.container.GetConfig().GetMounts() {
+		info, err := os.Stat(mount.HostPath)
+		if err != nil {
+			return t, fmt.Errorf("recorded mount: %w", err)
+		}
+		t.folders[mount.ContainerPath] = info.IsDir()
+	}
 	return t, nil
 }
 
-// bare makes pods by the bare calls.
-type bare struct {
-	cri      runtimeapi.RuntimeServiceClient
-	cgroups  *cgroups.Manager
-	template template
+// Stopped takes from the calls that stopped the pod how it was stopped.
+func (t *Template) Stopped(stopped []Call) error {
+	for _, c := range stopped {
+		if c.method != "StopContainer" {
+			continue
+		}
+		var stop runtimeapi.StopContainerRequest
+		if err := proto.Unmarshal(c.request, &stop); err != nil {
+			return fmt.Errorf("recorded %s: %w", c.method, err)
+		}
+		t.grace = stop.Timeout
+		return nil
+	}
+	return errors.New("the recorded calls do not hold a pod's stop")
 }
 
-func newBare(bed *testbed.Bed, t template) (*bare, error) {
+// Bare makes pods by the bare calls.
+type Bare struct {
+	cri      runtimeapi.RuntimeServiceClient
+	cgroups  *cgroups.Manager
+	template Template
+}
+
+// NewBare makes no call yet.
+func NewBare(bed *testbed.Bed, t Template) (*Bare, error) {
 	cfg := cgroups.Default()
 	cfg.Names = cgroupNames(bed)
 	m, err := cgroups.New(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
-	return &bare{cri: bed.CRI(), cgroups: m, template: t}, nil
+	return &Bare{cri: bed.CRI(), cgroups: m, template: t}, nil
 }
 
 // barePod is a pod that is started and stopped by the bare calls.
@@ -85,7 +107,7 @@ type barePod struct {
 // pod makes the template's requests those of another pod. It also makes what
 // is no part of what is measured: the pod's cgroup, and the files and folders
 // that the requests name.
-func (b *bare) pod(ctx context.Context, name, uid string) (*barePod, error) {
+func (b *Bare) pod(ctx context.Context, name, uid string) (*barePod, error) {
 	t := b.template
 	p := &barePod{
 		cri: b.cri, grace: t.grace,
@@ -109,12 +131,18 @@ func (b *bare) pod(ctx context.Context, name, uid string) (*barePod, error) {
 		return nil, err
 	}
 	for _, mount := range p.container.GetConfig().GetMounts() {
-		if err := makeFile(mount.HostPath); err != nil {
+		make := makeFile
+		if t.folders[mount.ContainerPath] {
+			make = makeFolder
+		}
+		if err := make(mount.HostPath); err != nil {
 			return nil, err
 		}
 	}
 	return p, nil
 }
+
+func makeFolder(path string) error { return os.MkdirAll(path, 0o755) }
 
 // makeFile makes a file unless something of that name is there.
 func makeFile(path string) error {

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// stripped builds a program of the main module as releases are built (`make
+// Stripped builds a program of the main module as releases are built (`make
 // build`) and returns its path in dir.
-func stripped(ctx context.Context, dir, pkg string) (string, error) {
+func Stripped(ctx context.Context, dir, pkg string) (string, error) {
 	module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "nodekit.dev").Output()
 	if err != nil {
 		return "", fmt.Errorf("find the main module: %w", err)
@@ -29,7 +29,7 @@ func stripped(ctx context.Context, dir, pkg string) (string, error) {
 
 // sizeOf is the size of a stripped program, in bytes.
 func sizeOf(ctx context.Context, dir, pkg string) (int64, error) {
-	file, err := stripped(ctx, dir, pkg)
+	file, err := Stripped(ctx, dir, pkg)
 	if err != nil {
 		return 0, err
 	}

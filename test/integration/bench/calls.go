@@ -37,7 +37,7 @@ func (c counts) String() string {
 
 // count leaves out what is not done for a pod: the questions about health and
 // the lists of all pods.
-func count(calls []call) counts {
+func count(calls []Call) counts {
 	out := counts{}
 	for _, c := range calls {
 		switch c.method {
@@ -61,7 +61,7 @@ func count(calls []call) counts {
 
 // recording is what an agent asked of the runtime for one pod.
 type recording struct {
-	template    template
+	template    Template
 	start, stop counts
 }
 
@@ -71,7 +71,7 @@ const afterwards = 2 * time.Second
 // recordPod lets an agent start and stop pods through a recorder. The first
 // pod warms up; the second one counts.
 func recordPod(ctx context.Context, bed *testbed.Bed) (out recording, err error) {
-	proxy, err := record(ctx, bed.Socket, filepath.Join(bed.Dir, "recorder.sock"))
+	proxy, err := Record(ctx, bed.Socket, filepath.Join(bed.Dir, "recorder.sock"))
 	if err != nil {
 		return out, fmt.Errorf("recorder: %w", err)
 	}
@@ -84,23 +84,26 @@ func recordPod(ctx context.Context, bed *testbed.Bed) (out recording, err error)
 	for i := range 2 {
 		name, uid := fmt.Sprintf("template-%d", i), uidOf("template", i)
 		pod := newPod(name, uid)
-		proxy.take()
+		proxy.Take()
 		if _, err := a.start(ctx, pod); err != nil {
 			return out, err
 		}
-		if err := pass(ctx, afterwards); err != nil {
+		if err := Pass(ctx, afterwards); err != nil {
 			return out, err
 		}
-		started := proxy.take()
+		started := proxy.Take()
+		if out.template, err = TemplateOf(pod, a.cfg.RootDir, started); err != nil {
+			return out, err
+		}
 		if _, err := a.stopPods(ctx, pod); err != nil {
 			return out, err
 		}
-		if err := pass(ctx, afterwards); err != nil {
+		if err := Pass(ctx, afterwards); err != nil {
 			return out, err
 		}
-		stopped := proxy.take()
+		stopped := proxy.Take()
 		out.start, out.stop = count(started), count(stopped)
-		if out.template, err = templateOf(pod, a.cfg.RootDir, append(started, stopped...)); err != nil {
+		if err := out.template.Stopped(stopped); err != nil {
 			return out, err
 		}
 	}

@@ -15,14 +15,14 @@ import (
 	"nodekit.dev/test/integration/testbed"
 )
 
-// footprint is what a process that has nothing to do takes.
-type footprint struct {
-	RSS      memory  // median over the window
+// Footprint is what a process that has nothing to do takes.
+type Footprint struct {
+	RSS      Memory  // median over the window
 	MilliCPU float64 // thousandths of one CPU, over the window
 }
 
-// memory is a process's resident memory in bytes.
-type memory struct {
+// Memory is a process's resident memory in bytes.
+type Memory struct {
 	Total int64
 	Anon  int64 // heap, stacks: what the process itself made
 	File  int64 // the pages of the program that it touched
@@ -30,7 +30,7 @@ type memory struct {
 
 // idle is cmd/kubelet without and with pods, and what it took through the folder.
 type idle struct {
-	Empty, Full footprint
+	Empty, Full Footprint
 	// AllRunning is from the renaming of the first manifest until all
 	// containers ran, AllGone from the first removal until no sandbox was left.
 	AllRunning, AllGone time.Duration
@@ -45,7 +45,7 @@ func idleKubelet(ctx context.Context, bed *testbed.Bed, pods int, window time.Du
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return out, err
 	}
-	program, err := stripped(ctx, bed.Dir, "./cmd/kubelet")
+	program, err := Stripped(ctx, bed.Dir, "./cmd/kubelet")
 	if err != nil {
 		return out, err
 	}
@@ -57,13 +57,13 @@ func idleKubelet(ctx context.Context, bed *testbed.Bed, pods int, window time.Du
 		return out, err
 	}
 	defer func() { err = errors.Join(err, kubelet.Stop(context.WithoutCancel(ctx))) }()
-	if out.Empty, err = measure(ctx, kubelet.PID(), window); err != nil {
+	if out.Empty, err = Measure(ctx, kubelet.PID(), window); err != nil {
 		return out, err
 	}
 	if out.AllRunning, err = fill(ctx, bed, folder, pods); err != nil {
 		return out, fmt.Errorf("%w\n%s", err, kubelet.Log(30))
 	}
-	if out.Full, err = measure(ctx, kubelet.PID(), window); err != nil {
+	if out.Full, err = Measure(ctx, kubelet.PID(), window); err != nil {
 		return out, err
 	}
 	out.AllGone, err = empty(ctx, bed, folder)
@@ -128,20 +128,20 @@ func eventually(ctx context.Context, check func(context.Context) error) error {
 	return testbed.Eventually(ctx, 50*time.Millisecond, check)
 }
 
-// measure looks at a process that has nothing to do.
-func measure(ctx context.Context, pid int, window time.Duration) (footprint, error) {
-	var out footprint
-	if err := pass(ctx, settle); err != nil {
+// Measure looks at a process that has nothing to do.
+func Measure(ctx context.Context, pid int, window time.Duration) (Footprint, error) {
+	var out Footprint
+	if err := Pass(ctx, settle); err != nil {
 		return out, err
 	}
-	before, err := cpuTime(pid)
+	before, err := CPUTime(pid)
 	if err != nil {
 		return out, err
 	}
 	began := time.Now()
 	var totals, anons, files []int64
 	for time.Since(began) < window {
-		if err := pass(ctx, time.Second); err != nil {
+		if err := Pass(ctx, time.Second); err != nil {
 			return out, err
 		}
 		rss, err := residentMemory(pid)
@@ -150,14 +150,14 @@ func measure(ctx context.Context, pid int, window time.Duration) (footprint, err
 		}
 		totals, anons, files = append(totals, rss.Total), append(anons, rss.Anon), append(files, rss.File)
 	}
-	after, err := cpuTime(pid)
+	after, err := CPUTime(pid)
 	out.MilliCPU = float64(after-before) / float64(time.Since(began)) * 1000
-	out.RSS = memory{Total: median(totals), Anon: median(anons), File: median(files)}
+	out.RSS = Memory{Total: Median(totals), Anon: Median(anons), File: Median(files)}
 	return out, err
 }
 
-// pass lets time pass.
-func pass(ctx context.Context, d time.Duration) error {
+// Pass lets time pass.
+func Pass(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
 		return nil
@@ -166,9 +166,9 @@ func pass(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// cpuTime is the CPU time that a process has used: the sum of its threads',
+// CPUTime is the CPU time that a process has used: the sum of its threads',
 // which the kernel counts in nanoseconds. Go's threads do not end.
-func cpuTime(pid int) (time.Duration, error) {
+func CPUTime(pid int) (time.Duration, error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil {
 		return 0, err
@@ -192,8 +192,8 @@ func cpuTime(pid int) (time.Duration, error) {
 	return time.Duration(sum), nil
 }
 
-func residentMemory(pid int) (memory, error) {
-	var m memory
+func residentMemory(pid int) (Memory, error) {
+	var m Memory
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return m, err

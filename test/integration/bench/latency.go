@@ -14,19 +14,26 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// pairs are the times that bare pods and pods of the agent took, in turns.
-type pairs struct{ bare, agent []time.Duration }
+// Pairs are the times that bare pods and pods of the agent took, in turns.
+type Pairs struct{ Bare, Agent []time.Duration }
 
-// ratio is the median of the ratios of neighbours.
-func (p pairs) ratio() float64 {
-	ratios := make([]float64, len(p.bare))
-	for i := range p.bare {
-		ratios[i] = float64(p.agent[i]) / float64(p.bare[i])
+// Ratio is the median of the ratios of neighbours, after so much of each of
+// the agent's times was forgiven.
+func (p Pairs) Ratio(forgiven time.Duration) float64 {
+	ratios := make([]float64, len(p.Bare))
+	for i := range p.Bare {
+		ratios[i] = float64(p.Agent[i]-forgiven) / float64(p.Bare[i])
 	}
-	return median(ratios)
+	return Median(ratios)
 }
 
-func median[T ~int64 | ~float64](all []T) T {
+// MadeOf is a row's note on what the ratio is made of.
+func (p Pairs) MadeOf() func(*Row) {
+	return Note("median of %d: agent %.0f ms, bare %.0f ms", len(p.Bare), Millis(Median(p.Agent)), Millis(Median(p.Bare)))
+}
+
+// Median is the middle of the values, or half-way between the two; 0 of none.
+func Median[T ~int64 | ~float64](all []T) T {
 	if len(all) == 0 {
 		return 0
 	}
@@ -38,43 +45,40 @@ func median[T ~int64 | ~float64](all []T) T {
 	return (sorted[mid-1] + sorted[mid]) / 2
 }
 
-// turns is what serial starts and stops took.
-type turns struct{ start, stop pairs }
+// Turn starts a pod and stops it. The number is its own among those of its kind.
+type Turn func(ctx context.Context, i int) (start, stop time.Duration, err error)
 
-// serial starts and stops pods one after the other, bare and by the agent in
+// Turns is what serial starts and stops took.
+type Turns struct{ Start, Stop Pairs }
+
+// TakeTurns starts and stops pods one after the other, bare and by the agent in
 // turns; who comes first changes from turn to turn. The first turn is to warm
 // up and does not count.
-func serial(ctx context.Context, a *agent, b *bare, pods int) (turns, error) {
-	var out turns
+func TakeTurns(ctx context.Context, bare, agent Turn, pods int) (Turns, error) {
+	var out Turns
 	for i := range pods + 1 {
-		var bareStart, bareStop, agentStart, agentStop time.Duration
-		bare := func() (err error) {
-			bareStart, bareStop, err = bareTurn(ctx, b, i)
-			return err
-		}
-		agent := func() (err error) {
-			agentStart, agentStop, err = agentTurn(ctx, a, i)
-			return err
-		}
-		order := []func() error{bare, agent}
+		var starts, stops [2]time.Duration
+		turns, order := [2]Turn{bare, agent}, []int{0, 1}
 		if i%2 == 1 {
 			slices.Reverse(order)
 		}
-		for _, turn := range order {
-			if err := turn(); err != nil {
+		for _, who := range order {
+			var err error
+			if starts[who], stops[who], err = turns[who](ctx, i); err != nil {
 				return out, fmt.Errorf("turn %d: %w", i, err)
 			}
 		}
 		if i == 0 {
 			continue
 		}
-		out.start.bare, out.start.agent = append(out.start.bare, bareStart), append(out.start.agent, agentStart)
-		out.stop.bare, out.stop.agent = append(out.stop.bare, bareStop), append(out.stop.agent, agentStop)
+		out.Start.Bare, out.Start.Agent = append(out.Start.Bare, starts[0]), append(out.Start.Agent, starts[1])
+		out.Stop.Bare, out.Stop.Agent = append(out.Stop.Bare, stops[0]), append(out.Stop.Agent, stops[1])
 	}
 	return out, nil
 }
 
-func bareTurn(ctx context.Context, b *bare, i int) (start, stop time.Duration, err error) {
+// Turn is a Turn by the bare calls.
+func (b *Bare) Turn(ctx context.Context, i int) (start, stop time.Duration, err error) {
 	p, err := b.pod(ctx, fmt.Sprintf("bare-%d", i), uidOf(bareKind, i))
 	if err != nil {
 		return 0, 0, err
@@ -91,7 +95,8 @@ func bareTurn(ctx context.Context, b *bare, i int) (start, stop time.Duration, e
 	return start, time.Since(began), nil
 }
 
-func agentTurn(ctx context.Context, a *agent, i int) (start, stop time.Duration, err error) {
+// turn is a Turn by the agent.
+func (a *agent) turn(ctx context.Context, i int) (start, stop time.Duration, err error) {
 	pod := newPod(fmt.Sprintf("serial-%d", i), uidOf("serial", i))
 	started, err := a.start(ctx, pod)
 	if err != nil {
@@ -116,51 +121,62 @@ func uidOf(kind string, i int) string {
 // kindOf is what the UIDs of one kind of pods have in common.
 func kindOf(uid string) string { return uid[:strings.LastIndexByte(uid, '-')+1] }
 
-// together is what one burst took: each pod's time from the common beginning.
-type together []time.Duration
+// Together is what one burst took: each pod's time from the common beginning.
+type Together []time.Duration
 
-func (b together) total() time.Duration { return slices.Max(b) }
+// Total is when the last one was there.
+func (b Together) Total() time.Duration { return slices.Max(b) }
 
-// share is the median pod's time in parts of the total.
-func (b together) share() float64 { return float64(median(b)) / float64(b.total()) }
+// Share is the median pod's time in parts of the total.
+func (b Together) Share() float64 { return float64(Median(b)) / float64(b.Total()) }
 
-// bursts are the starts and stops of many pods at once.
-type bursts struct{ bareStart, bareStop, agentStart, agentStop together }
+// Against is the total in parts of another one's.
+func (b Together) Against(other Together) float64 { return float64(b.Total()) / float64(other.Total()) }
 
-func burst(ctx context.Context, a *agent, b *bare, pods, width int) (bursts, error) {
-	var out bursts
-	var barePods []*barePod
+// MadeOf is a row's note on the median pod and the total.
+func (b Together) MadeOf() func(*Row) {
+	return Note("median %.1f s of %.1f s", Median(b).Seconds(), b.Total().Seconds())
+}
+
+// Burst starts many pods by the bare calls, so many at a time, and then stops
+// them in the same way.
+func (b *Bare) Burst(ctx context.Context, pods, width int) (start, stop Together, err error) {
+	var all []*barePod
 	for i := range pods {
 		p, err := b.pod(ctx, fmt.Sprintf("bare-%d", i), uidOf(bareKind, i))
 		if err != nil {
-			return out, err
+			return nil, nil, err
 		}
-		barePods = append(barePods, p)
+		all = append(all, p)
 	}
-	var err error
-	if out.bareStart, err = inWidth(ctx, barePods, width, (*barePod).start); err != nil {
-		return out, fmt.Errorf("bare burst: %w", err)
+	if start, err = inWidth(ctx, all, width, (*barePod).start); err != nil {
+		return nil, nil, fmt.Errorf("bare burst: %w", err)
 	}
-	if out.bareStop, err = inWidth(ctx, barePods, width, (*barePod).stop); err != nil {
-		return out, fmt.Errorf("bare burst: %w", err)
+	if stop, err = inWidth(ctx, all, width, (*barePod).stop); err != nil {
+		return nil, nil, fmt.Errorf("bare burst: %w", err)
 	}
+	return start, stop, nil
+}
+
+// burst starts many pods at once, and then stops them.
+func (a *agent) burst(ctx context.Context, pods int) (start, stop Together, err error) {
 	var wanted []*corev1.Pod
 	for i := range pods {
 		wanted = append(wanted, newPod(fmt.Sprintf("burst-%d", i), uidOf("burst", i)))
 	}
-	if out.agentStart, err = a.start(ctx, wanted...); err != nil {
-		return out, fmt.Errorf("burst: %w", err)
+	if start, err = a.start(ctx, wanted...); err != nil {
+		return nil, nil, fmt.Errorf("burst: %w", err)
 	}
-	if out.agentStop, err = a.stopPods(ctx, wanted...); err != nil {
-		return out, fmt.Errorf("burst: %w", err)
+	if stop, err = a.stopPods(ctx, wanted...); err != nil {
+		return nil, nil, fmt.Errorf("burst: %w", err)
 	}
-	return out, nil
+	return start, stop, nil
 }
 
 // inWidth does something to all pods, so many at a time, and gives each one's
 // time from the common beginning.
-func inWidth(ctx context.Context, pods []*barePod, width int, do func(*barePod, context.Context) error) (together, error) {
-	took, errs := make(together, len(pods)), make([]error, len(pods))
+func inWidth(ctx context.Context, pods []*barePod, width int, do func(*barePod, context.Context) error) (Together, error) {
+	took, errs := make(Together, len(pods)), make([]error, len(pods))
 	next := make(chan int)
 	var workers sync.WaitGroup
 	began := time.Now()

@@ -17,9 +17,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// recorder is a proxy in front of a CRI socket that keeps the calls that went
+// Recorder is a proxy in front of a CRI socket that keeps the calls that went
 // through it. It passes messages on as the bytes that they are.
-type recorder struct {
+type Recorder struct {
 	Socket string
 
 	server  *grpc.Server
@@ -27,17 +27,17 @@ type recorder struct {
 	served  chan error
 
 	mu    sync.Mutex
-	calls []call
+	calls []Call
 }
 
-// call is one call that was made, in the order of their ends.
-type call struct {
+// Call is one call that was made, in the order of their ends.
+type Call struct {
 	method  string // such as RunPodSandbox
 	request []byte
 }
 
-// record starts a proxy on a socket of its own in front of another one.
-func record(ctx context.Context, socket, front string) (*recorder, error) {
+// Record starts a proxy on a socket of its own in front of another one.
+func Record(ctx context.Context, socket, front string) (*Recorder, error) {
 	runtime, err := grpc.NewClient("unix://"+socket,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.ForceCodec(rawCodec{})))
@@ -48,20 +48,20 @@ func record(ctx context.Context, socket, front string) (*recorder, error) {
 	if err != nil {
 		return nil, errors.Join(err, runtime.Close())
 	}
-	r := &recorder{Socket: front, runtime: runtime, served: make(chan error, 1)}
+	r := &Recorder{Socket: front, runtime: runtime, served: make(chan error, 1)}
 	r.server = grpc.NewServer(grpc.ForceServerCodec(rawCodec{}), grpc.UnknownServiceHandler(r.pass))
 	go func() { r.served <- r.server.Serve(listener) }()
 	return r, nil
 }
 
 // Close ends the proxy and every call through it.
-func (r *recorder) Close() error {
+func (r *Recorder) Close() error {
 	r.server.Stop()
 	return errors.Join(<-r.served, r.runtime.Close())
 }
 
-// take gives the calls since the last take.
-func (r *recorder) take() []call {
+// Take gives the calls since the last take.
+func (r *Recorder) Take() []Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	taken := r.calls
@@ -70,7 +70,7 @@ func (r *recorder) take() []call {
 }
 
 // pass hands one call on: a request, and replies until the runtime is done.
-func (r *recorder) pass(_ any, in grpc.ServerStream) error {
+func (r *Recorder) pass(_ any, in grpc.ServerStream) error {
 	method, ok := grpc.MethodFromServerStream(in)
 	if !ok {
 		return status.Error(codes.Internal, "a call without a method")
@@ -95,7 +95,7 @@ func (r *recorder) pass(_ any, in grpc.ServerStream) error {
 		}
 	}
 	r.mu.Lock()
-	r.calls = append(r.calls, call{method: path.Base(method), request: request})
+	r.calls = append(r.calls, Call{method: path.Base(method), request: request})
 	r.mu.Unlock()
 	if errors.Is(err, io.EOF) {
 		return nil

@@ -1,8 +1,11 @@
 package bench
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"text/tabwriter"
 	"time"
 )
@@ -52,7 +55,18 @@ func (r *Report) OK() bool {
 	return true
 }
 
-func (r *Report) add(what string, value float64, unit string, more ...func(*Row)) {
+// NewReport begins a report: its date, and what is measured where.
+func NewReport(ctx context.Context) *Report {
+	r := &Report{Date: time.Now().UTC(), Commit: commit(ctx), Machine: machine()}
+	r.Load[0] = load()
+	return r
+}
+
+// End notes the load at the end of what was measured.
+func (r *Report) End() { r.Load[1] = load() }
+
+// Add adds a figure; see AtMost and Note.
+func (r *Report) Add(what string, value float64, unit string, more ...func(*Row)) {
 	row := Row{What: what, Value: value, Unit: unit}
 	for _, m := range more {
 		m(&row)
@@ -60,10 +74,19 @@ func (r *Report) add(what string, value float64, unit string, more ...func(*Row)
 	r.Rows = append(r.Rows, row)
 }
 
-// atMost gives a row its target.
-func atMost(target float64) func(*Row) { return func(r *Row) { r.Target = target } }
+// AddFootprint adds what a process took over that window. The target is for its
+// memory in MiB; 0: it has none.
+func (r *Report) AddFootprint(what string, f Footprint, target float64, window time.Duration) {
+	r.Add(what+": memory", MiB(f.RSS.Total), "MiB", AtMost(target),
+		Note("resident; %.1f made, %.1f of the program's file", MiB(f.RSS.Anon), MiB(f.RSS.File)))
+	r.Add(what+": CPU", f.MilliCPU, "millicores", Note("idle, over %v", window))
+}
 
-func note(format string, args ...any) func(*Row) {
+// AtMost gives a row its target.
+func AtMost(target float64) func(*Row) { return func(r *Row) { r.Target = target } }
+
+// Note says what a row's figure is made of.
+func Note(format string, args ...any) func(*Row) {
 	return func(r *Row) { r.Note = fmt.Sprintf(format, args...) }
 }
 
@@ -94,6 +117,17 @@ func number(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+// WriteFile writes the report as JSON.
+func (r *Report) WriteFile(file string) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644)
+}
 
-func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+// Millis is a time in milliseconds.
+func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// MiB is a size in MiB.
+func MiB(bytes int64) float64 { return float64(bytes) / (1 << 20) }

@@ -35,11 +35,12 @@ type authority struct {
 	cert *x509.Certificate
 
 	mu      sync.Mutex
-	life    time.Duration
-	token   string // of bootstrapping
-	revoked bool   // refuses its own client certificates
-	away    bool   // answers nothing but 503
-	auto    bool   // approves at once
+	life    time.Duration // from its issue on
+	age     time.Duration // that certificates have already when they come
+	token   string        // of bootstrapping
+	revoked bool          // refuses its own client certificates
+	away    bool          // answers nothing but 503
+	auto    bool          // approves at once
 	serial  int64
 	list    map[string]*certificatesv1.CertificateSigningRequest
 	askers  []string // who made each request
@@ -188,7 +189,7 @@ func (a *authority) sign(csr *certificatesv1.CertificateSigningRequest) {
 	now := time.Now()
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: big.NewInt(100 + a.serial), Subject: request.Subject, DNSNames: request.DNSNames, IPAddresses: request.IPAddresses,
-		NotBefore: now.Truncate(time.Second), NotAfter: now.Add(a.life), KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage},
+		NotBefore: now.Add(-a.age).Truncate(time.Second), NotAfter: now.Add(a.life), KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage},
 	}, a.cert, request.PublicKey, a.key)
 	if err != nil {
 		a.t.Error(err)

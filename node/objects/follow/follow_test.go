@@ -214,7 +214,7 @@ func TestOneThatStaysForbidden(t *testing.T) {
 		})
 		before := time.Now()
 		b.want(t, "unreachable")
-		if waited := time.Since(before); waited > 4*time.Second {
+		if waited := time.Since(before); waited > 2*time.Second {
 			t.Errorf("waited %v", waited)
 		}
 	})

@@ -115,20 +115,23 @@ func (m *Many[T]) unreachable(err error) error {
 func (m *Many[T]) Run(ctx context.Context) {
 	var pace pace
 	at := ""
-	started := time.Now()
+	patience := time.Now().Add(forbiddenPatience)
 	for ctx.Err() == nil {
 		var err error
 		if at, err = m.session(ctx, at, &pace); ctx.Err() != nil {
 			return
 		}
-		switch {
+		wait := pace.next(err)
+		switch left := time.Until(patience); {
 		case errors.Is(err, errEnded): // as watches do
 		case isExpired(err):
 			at = ""
-		case !mayPass(err) || time.Since(started) > forbiddenPatience:
+		case mayPass(err) && left > 0:
+			wait = min(wait, left)
+		default:
 			m.failed(ctx, err)
 		}
-		if !pause(ctx, pace.next(err)) {
+		if !pause(ctx, wait) {
 			return
 		}
 	}

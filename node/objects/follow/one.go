@@ -106,17 +106,20 @@ func (o *One[T]) unreachable(err error) error {
 // Run follows the object until ctx ends, or until it can not change any more.
 func (o *One[T]) Run(ctx context.Context) {
 	var pace pace
-	started := time.Now()
+	patience := time.Now().Add(forbiddenPatience)
 	for {
 		err := o.session(ctx, &pace)
-		switch {
+		wait := pace.next(err)
+		switch left := time.Until(patience); {
 		case ctx.Err() != nil, err == nil:
 			return
 		case errors.Is(err, errEnded), isExpired(err): // as watches do
-		case !mayPass(err) || time.Since(started) > forbiddenPatience:
+		case mayPass(err) && left > 0:
+			wait = min(wait, left) // who waits in Get is told when patience ends, not a doubled wait later
+		default:
 			o.failed(ctx, err)
 		}
-		if !pause(ctx, pace.next(err)) {
+		if !pause(ctx, wait) {
 			return
 		}
 	}

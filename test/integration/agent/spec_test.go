@@ -112,8 +112,7 @@ func qosOf(text string) string {
 // path of the field, and never runs with less.
 func refused(t *testing.T, e *env) {
 	pod := newPod("refused", shell("main", untilTerm))
-	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: ptr("some-gpu")}}
-	pod.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "gpu"}}
+	pod.Spec.SecurityContext = &corev1.PodSecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{}}
 	e.apply(t, pod)
 	eventually(t, patience, func() error {
 		pods, err := e.podsNamed(t.Context(), "refused")
@@ -121,11 +120,10 @@ func refused(t *testing.T, e *env) {
 			return err
 		}
 		for _, p := range pods {
-			if strings.Contains(p.Status.Message, "spec.resourceClaims") {
+			if strings.Contains(p.Status.Message, "spec.securityContext.windowsOptions") {
 				return nil
 			}
-			err = fmt.Errorf("its status is %s %q %q", p.Status.Phase, p.Status.Reason, p.Status.Message)
 		}
-		return fmt.Errorf("nobody says that spec.resourceClaims is not acted on: %w", err)
+		return fmt.Errorf("of %d pods none says that spec.securityContext.windowsOptions is not acted on", len(pods))
 	})
 }

@@ -1,4 +1,5 @@
-// Package probe will hold the HTTP, TCP, gRPC and exec checks and their
-// cadence, importable alone. Nothing is here yet: a pod that asks for a probe
-// is refused with the path of that field until then (docs/scope.md).
+// Package probe checks containers (and anything else that answers HTTP, TCP,
+// gRPC or a command) again and again, and says what changed. It is importable
+// alone. The checks themselves are in its subpackages; checks.Default is the
+// set of all.
 package probe

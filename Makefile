@@ -115,7 +115,7 @@ cluster: ## run the tests against a real control plane (root; the first time bui
 
 .PHONY: vm
 vm: ## run the tests that need systemd, cgroup v2 and NUMA, in a virtual machine
-	@echo "nothing to run yet: the cluster issue brings it (a Debian under qemu with systemd, cgroup v2 and two NUMA nodes, in test/vm)"
+	@echo "nothing to run yet: the Resources and Shutdown issues bring it (a Debian under qemu with systemd, cgroup v2 and two NUMA nodes, in test/vm)"
 
 ## ---- look and renew
 

@@ -33,8 +33,9 @@ type Config struct {
 	RetryMax    time.Duration
 	TraceSize   int
 	// HostIPs is asked for the node's addresses, primary first, every
-	// HealthPeriod for as long as Rules.HostIPs are empty: a machine may get its
-	// network after its agent. It must not block; nil: they stay as they are.
+	// HealthPeriod, by one goroutine: a machine may get its network after its
+	// agent, and another one later. All pods are told what changed. None: they
+	// stay as they are. It must not block; nil: Rules.HostIPs are for good.
 	HostIPs func(ctx context.Context) []string
 	// HealthPeriod is how often the runtime's last known health is read, which
 	// costs no call. Default 1 s.

@@ -152,18 +152,22 @@ func (d *dispatcher) hint(hint runtime.Hint) {
 	}
 }
 
-// learn asks for the facts of the rules that are not known yet, and passes them
-// on to all pods: the runtime may be down, and the machine without a network,
-// when the agent starts.
+// learn asks for the facts of the rules that are not known yet or may change,
+// and passes them on to all pods: the runtime may be down, and the machine
+// without a network, when the agent starts.
 func (d *dispatcher) learn(ctx context.Context) {
 	rules := d.rules
 	if rules.RuntimeName == "" {
 		rules.RuntimeName = d.parts.Watcher.Status().Name
 	}
-	if len(rules.HostIPs) == 0 && d.cfg.HostIPs != nil {
-		contain(d.log, "HostIPs", func() { rules.HostIPs = d.cfg.HostIPs(ctx) })
+	if d.cfg.HostIPs != nil {
+		contain(d.log, "HostIPs", func() {
+			if now := d.cfg.HostIPs(ctx); len(now) > 0 {
+				rules.HostIPs = slices.Clone(now)
+			}
+		})
 	}
-	if rules.RuntimeName == d.rules.RuntimeName && len(rules.HostIPs) == len(d.rules.HostIPs) {
+	if rules.RuntimeName == d.rules.RuntimeName && slices.Equal(rules.HostIPs, d.rules.HostIPs) {
 		return
 	}
 	d.rules = rules

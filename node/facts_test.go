@@ -38,14 +38,15 @@ func (w nameless) Status() runtime.Status {
 // pods that run already, and restarts none of them.
 func TestFactsThatComeLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var known atomic.Bool
-		var asked atomic.Int32
+		var known, moved, offline atomic.Bool
 		s := newStage(t, func(s *stage) {
 			s.parts.Watcher = nameless{s.Bench, &known}
 			s.cfg.HostIPs = func(context.Context) []string {
-				asked.Add(1)
-				if !known.Load() {
+				switch {
+				case !known.Load() || offline.Load():
 					return nil
+				case moved.Load():
+					return []string{"10.0.0.8"}
 				}
 				return []string{"10.0.0.7"}
 			}
@@ -74,10 +75,15 @@ func TestFactsThatComeLater(t *testing.T) {
 				t.Errorf("flaps to %+v", st)
 			}
 		}
-		n := asked.Load()
+		moved.Store(true) // as many as before, but others
+		s.after(2 * time.Second)
+		if status = s.Last("a").Status; status.HostIP != "10.0.0.8" {
+			t.Errorf("the node moved: host %q", status.HostIP)
+		}
+		offline.Store(true)
 		s.after(time.Minute)
-		if asked.Load() != n {
-			t.Error("asked for addresses that are known")
+		if status = s.Last("a").Status; status.HostIP != "10.0.0.8" || status.ContainerStatuses[0].RestartCount != 0 {
+			t.Errorf("no network: host %q, container %+v", status.HostIP, status.ContainerStatuses[0])
 		}
 	})
 }

@@ -111,6 +111,17 @@ func needed(s situation) string {
 	return ""
 }
 
+// napFor is how long to do nothing when nothing is due before wake (zero:
+// never). It is short, because timers do not follow the wall clock, by which
+// certificates expire: a machine without a battery starts in 1970, and one that
+// was suspended wakes up days later.
+func napFor(now, wake time.Time) time.Duration {
+	if left := wake.Sub(now); !wake.IsZero() && left < lookAgain {
+		return left
+	}
+	return lookAgain
+}
+
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b

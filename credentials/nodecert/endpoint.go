@@ -117,7 +117,7 @@ func hasCertificate(config *rest.Config) bool {
 // openClient opens a session for signing requests: as the node itself where it
 // has a certificate that is accepted, else with what the kubeconfigs hold.
 func (m *Manager) openClient(current *tls.Certificate, now time.Time) (*session, error) {
-	if m.refused(now) != "" { // then there is a bootstrap kubeconfig
+	if m.refused() != "" { // then there is a bootstrap kubeconfig
 		config, err := kubeclient.Load(m.cfg.BootstrapKubeconfig)
 		if err != nil {
 			return nil, err

@@ -74,7 +74,7 @@ func (m *Manager) serverRotator() *rotator {
 		want: func() *template {
 			return serverTemplate(m.cfg.NodeName, m.addresses(), m.cfg.AllowDNSOnlyNodeCSR)
 		},
-		replace: func(time.Time) string { return "" },
+		replace: func() string { return "" },
 		connect: m.openAsNode,
 		used:    func() {},
 		finish:  func() error { return nil },

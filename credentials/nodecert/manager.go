@@ -29,6 +29,7 @@ type Manager struct {
 	mu       sync.Mutex
 	onRotate []func()
 	refusals refusals
+	wanted   *template // of the serving certificate, when addresses were last told
 
 	madeAt time.Time // when a self-signed certificate was last made here
 }
@@ -124,16 +125,27 @@ func (m *Manager) OnRotate(call func()) {
 }
 
 // AddressesChanged makes the Manager compare the serving certificate with the
-// node's addresses. It never blocks.
+// node's addresses. It may be called when they are as before, which disturbs
+// nothing: a signing request that waits for approval goes on waiting. It never
+// blocks.
 func (m *Manager) AddressesChanged() {
-	if m.server != nil {
+	if m.server == nil {
+		return
+	}
+	want := m.server.want()
+	m.mu.Lock()
+	same := want == m.wanted || want != nil && m.wanted != nil && want.equal(m.wanted)
+	m.wanted = want
+	m.mu.Unlock()
+	if !same {
 		m.server.wakeUp()
 	}
 }
 
 // Answered tells the HTTP status of each answer of the API server. A client
-// certificate that is refused (401) for a minute is replaced by bootstrapping
-// where there is a BootstrapKubeconfig. It never blocks.
+// certificate that is refused (401) again after a minute of refusals, with no
+// other answer between, is replaced by bootstrapping where there is a
+// BootstrapKubeconfig, and stays in use until then. It never blocks.
 func (m *Manager) Answered(status int) {
 	m.mu.Lock()
 	before := m.refusals
@@ -143,15 +155,15 @@ func (m *Manager) Answered(status int) {
 	if before.since.IsZero() && !after.since.IsZero() {
 		m.log.Warn("the API server refuses the client certificate (401 Unauthorized): was it revoked, or is it of another cluster? A bootstrap kubeconfig gets another one")
 	}
-	if m.client != nil && after.due(time.Now()) && !before.told {
+	if m.client != nil && after.told && !before.told {
 		m.client.wakeUp()
 	}
 }
 
-func (m *Manager) refused(now time.Time) string {
+func (m *Manager) refused() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.cfg.BootstrapKubeconfig == "" || !m.refusals.due(now) {
+	if m.cfg.BootstrapKubeconfig == "" || !m.refusals.told {
 		return ""
 	}
 	return "the API server refuses it"

@@ -340,6 +340,67 @@ func TestRevokedCertificate(t *testing.T) {
 	}
 }
 
+// One refusal alone costs no certificate, however long the API server is away
+// after it.
+func TestOneRefusalIsNone(t *testing.T) {
+	m, err := New(newPaths(t).config(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Answered(http.StatusUnauthorized)
+	m.mu.Lock()
+	m.refusals.since = m.refusals.since.Add(-time.Hour)
+	m.mu.Unlock()
+	m.Answered(0)
+	m.Answered(http.StatusServiceUnavailable)
+	if why := m.refused(); why != "" {
+		t.Fatalf("replaces its certificate: %s", why)
+	}
+	m.Answered(http.StatusUnauthorized)
+	if m.refused() == "" {
+		t.Fatal("two refusals with an hour between say nothing")
+	}
+}
+
+// The addresses are told with every heartbeat: a request that waits for approval
+// must not be asked about as often.
+func TestSameAddressesWakeNobody(t *testing.T) {
+	cfg := newPaths(t).config()
+	cfg.ServerTLSBootstrap, cfg.RotateKubeletServerCertificate = true, true
+	var addresses []corev1.NodeAddress
+	m, err := New(cfg, func() []corev1.NodeAddress { return addresses }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	woken := func() bool {
+		m.AddressesChanged()
+		select {
+		case <-m.server.kick:
+			return true
+		default:
+			return false
+		}
+	}
+	first, second := corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.0.0.2"}
+	for i, c := range []struct {
+		addresses []corev1.NodeAddress
+		want      bool
+	}{
+		{nil, false},
+		{[]corev1.NodeAddress{first}, true},
+		{[]corev1.NodeAddress{first}, false},
+		{[]corev1.NodeAddress{second, first}, true},
+		{[]corev1.NodeAddress{first, second}, false}, // the order is nothing
+		{[]corev1.NodeAddress{second}, true},
+		{nil, true},
+	} {
+		addresses = c.addresses
+		if got := woken(); got != c.want {
+			t.Errorf("%d: %v: woken %v", i, c.addresses, got)
+		}
+	}
+}
+
 func TestExpiredCertificateIsBootstrapped(t *testing.T) {
 	a, p := newAuthority(t), newPaths(t)
 	a.kubeconfig(p.bootstrap, "first")

@@ -148,6 +148,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		"none":                    {nil, false},
 		"one":                     {[]answer{{401, 0}}, false},
+		"one, then away":          {[]answer{{401, 0}, {0, time.Hour}, {503, time.Second}}, false},
 		"for a minute":            {[]answer{{401, 0}, {401, 60 * time.Second}}, true},
 		"errors between":          {[]answer{{401, 0}, {0, time.Second}, {503, time.Second}, {401, 58 * time.Second}}, true},
 		"an answer between":       {[]answer{{401, 0}, {200, 30 * time.Second}, {401, 30 * time.Second}}, false},
@@ -160,10 +161,28 @@ func TestRefusals(t *testing.T) {
 				now = now.Add(a.after)
 				r = r.after(a.status, now)
 			}
-			if r.due(now) != c.due || r.told != c.due {
-				t.Fatalf("%+v, due %v", r, r.due(now))
+			if r.told != c.due {
+				t.Fatalf("%+v", r)
 			}
 		})
+	}
+}
+
+// A certificate that is good for 50 years by a clock of 1970 is looked at again
+// soon after the clock was set.
+func TestNapFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		wake time.Time
+		want time.Duration
+	}{
+		"never":    {time.Time{}, lookAgain},
+		"far off":  {noon.Add(50 * 365 * 24 * time.Hour), lookAgain},
+		"soon":     {noon.Add(time.Second), time.Second},
+		"long ago": {noon.Add(-time.Second), -time.Second},
+	} {
+		if got := napFor(noon, c.wake); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
 	}
 }
 

@@ -10,10 +10,11 @@ import (
 // before it, may give one.
 type refusals struct {
 	since time.Time // the first of the refusals in a row; zero: none
-	told  bool      // they have lasted long enough
+	told  bool      // one came when they had lasted long enough
 }
 
-// refusedFor is how long refusals must last until they count.
+// refusedFor is how long refusals must last until they count. One alone never
+// does, however long ago it was: the API server may have been away since.
 const refusedFor = time.Minute
 
 // after returns what is known with one more answer.
@@ -27,10 +28,6 @@ func (r refusals) after(status int, now time.Time) refusals {
 	case r.since.IsZero():
 		r.since = now
 	}
-	r.told = r.due(now)
+	r.told = now.Sub(r.since) >= refusedFor
 	return r
-}
-
-func (r refusals) due(now time.Time) bool {
-	return !r.since.IsZero() && now.Sub(r.since) >= refusedFor
 }

@@ -28,7 +28,7 @@ type rotator struct {
 	// connect opens a session with what credentials there are.
 	connect func(ctx context.Context, current *tls.Certificate) (*session, error)
 	// replace says why the certificate in use will not do; "": it does.
-	replace func(now time.Time) string
+	replace func() string
 	// used is called after a certificate from a request was put in use; finish
 	// after that, until it succeeds.
 	used   func()
@@ -94,7 +94,7 @@ func (r *rotator) situation(now time.Time) situation {
 		s.current = r.current.Leaf
 	}
 	if s.replace == "" {
-		s.replace = r.replace(now)
+		s.replace = r.replace()
 	}
 	if r.flight != nil {
 		s.request = &r.flight.request
@@ -235,17 +235,14 @@ func (r *rotator) say(s step) {
 	r.lastWhy = s.why
 }
 
-// sleep returns at wake, when the situation may have changed, or when ctx ends.
+// sleep returns at wake at the latest, when the situation may have changed, or
+// when ctx ends.
 func (r *rotator) sleep(ctx context.Context, wake time.Time) {
-	var timer <-chan time.Time
-	if !wake.IsZero() {
-		t := time.NewTimer(time.Until(wake))
-		defer t.Stop()
-		timer = t.C
-	}
+	timer := time.NewTimer(napFor(time.Now(), wake))
+	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer:
+	case <-timer.C:
 	case <-r.kick:
 		if r.hasten.Swap(false) {
 			r.retryAt = time.Time{}

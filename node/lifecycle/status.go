@@ -178,6 +178,31 @@ func PodIPs(fromRuntime, hostIPs []string, hostNetwork bool) []string {
 	return ips
 }
 
+// HostIPs are the addresses that status.hostIPs and host-network pods have on a
+// node, from its Node object: its first internal address, else its first
+// external one, and the first of the other family (k/k#106715). Nil: the object
+// tells of none.
+func HostIPs(n *corev1.Node) []string {
+	var all []netip.Addr
+	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
+		for _, a := range n.Status.Addresses {
+			if ip, err := netip.ParseAddr(a.Address); err == nil && a.Type == kind {
+				all = append(all, ip.Unmap())
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	out := []string{all[0].String()}
+	for _, ip := range all {
+		if ip.Is6() != all[0].Is6() {
+			return append(out, ip.String())
+		}
+	}
+	return out
+}
+
 func onePerFamily(ips, hostIPs []string) []string {
 	var v4, v6 string
 	for _, ip := range ips {

@@ -48,7 +48,7 @@ func complete(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, this *wire.This
 		},
 		func(context.Context) error { return unlock() },
 	)
-	return cfg.TellHealth(this), nil
+	return cfg.Around(this), nil
 }
 
 func newThisNode() *wire.ThisNode { return &wire.ThisNode{} }

@@ -107,8 +107,8 @@ func (j *job) runtimeHandler(ctx context.Context) (string, error) {
 }
 
 // sandboxSpec is the request for the configuration of the pod's sandbox.
-func (s surroundings) sandboxSpec(pod *corev1.Pod, attempt uint32) SandboxSpecRequest {
-	return SandboxSpecRequest{Pod: pod, Attempt: attempt, RuntimeHandler: s.handler, UserNamespace: s.user}
+func (s surroundings) sandboxSpec(pod *corev1.Pod, attempt uint32, hostIPs []string) SandboxSpecRequest {
+	return SandboxSpecRequest{Pod: pod, Attempt: attempt, RuntimeHandler: s.handler, UserNamespace: s.user, HostIPs: hostIPs}
 }
 
 // environment fetches what the container's environment names.

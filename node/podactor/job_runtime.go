@@ -43,7 +43,7 @@ func (j *job) sandboxOfPull(ctx context.Context) runtime.SandboxConfig {
 	if err != nil {
 		return runtime.SandboxConfig{}
 	}
-	sandbox, err := j.parts.Specs.Sandbox(around.sandboxSpec(j.pod, 0))
+	sandbox, err := j.parts.Specs.Sandbox(around.sandboxSpec(j.pod, 0, j.hostIPs))
 	if err != nil {
 		return runtime.SandboxConfig{}
 	}
@@ -55,7 +55,7 @@ func (j *job) runSandbox(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	req := around.sandboxSpec(j.pod, j.action.Attempt)
+	req := around.sandboxSpec(j.pod, j.action.Attempt, j.hostIPs)
 	req.Tell = j.tell
 	config, err := j.parts.Specs.Sandbox(req)
 	if err != nil {
@@ -126,7 +126,7 @@ func (j *job) containerRequest(ctx context.Context) (StartContainerRequest, erro
 	if req.Config, err = j.containerConfig(ctx, spec, around); err != nil {
 		return req, err
 	}
-	req.Sandbox, err = j.parts.Specs.Sandbox(around.sandboxSpec(j.pod, j.sandboxAttempt))
+	req.Sandbox, err = j.parts.Specs.Sandbox(around.sandboxSpec(j.pod, j.sandboxAttempt, j.hostIPs))
 	return req, err
 }
 

@@ -208,6 +208,8 @@ type SandboxSpecRequest struct {
 	RuntimeHandler string
 	// UserNamespace is set for pods with hostUsers: false.
 	UserNamespace *runtime.UserNamespace
+	// HostIPs are the node's addresses as they are known now.
+	HostIPs []string
 	// Tell hands out an event about the sandbox. It does not block; nil: nobody
 	// listens.
 	Tell func(lifecycle.Event)

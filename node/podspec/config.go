@@ -21,7 +21,8 @@ type Config struct {
 	PodLogsDir string
 
 	NodeName string
-	// NodeIPs are the node's addresses, primary first, one per family.
+	// NodeIPs are the node's addresses, primary first, one per family, where a
+	// request does not tell them as they are now.
 	NodeIPs []string
 
 	// ClusterDNS are the name servers of pods with dnsPolicy ClusterFirst;

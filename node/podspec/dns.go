@@ -26,8 +26,8 @@ const (
 const ndots = "ndots:5"
 
 // dns is the resolver configuration of the pod. The zero value leaves it to the
-// runtime.
-func (b *Builder) dns(pod *corev1.Pod, warn func(reason, message string)) (runtime.DNSConfig, error) {
+// runtime. HostIPs are the node's addresses.
+func (b *Builder) dns(pod *corev1.Pod, hostIPs []string, warn func(reason, message string)) (runtime.DNSConfig, error) {
 	var cfg runtime.DNSConfig
 	if wanted := b.wantsClusterDNS(pod); wanted && len(b.cfg.ClusterDNS) == 0 {
 		warn("MissingClusterDNS", fmt.Sprintf("pod: %q. kubelet does not have ClusterDNS IP configured and cannot create Pod using %q policy. Falling back to %q policy.",
@@ -42,7 +42,7 @@ func (b *Builder) dns(pod *corev1.Pod, warn func(reason, message string)) (runti
 		case policy == corev1.DNSClusterFirst:
 			cfg = b.clusterDNS(pod, host)
 		case b.cfg.HostDNS == nil && b.cfg.LocalDNS:
-			cfg = localDNS(b.cfg.NodeIPs)
+			cfg = localDNS(hostIPs)
 		default:
 			cfg = host
 		}
@@ -94,9 +94,9 @@ func (b *Builder) hostDNS() (runtime.DNSConfig, error) {
 }
 
 // localDNS asks the node itself, and searches nowhere.
-func localDNS(nodeIPs []string) runtime.DNSConfig {
+func localDNS(hostIPs []string) runtime.DNSConfig {
 	cfg := runtime.DNSConfig{Searches: []string{"."}}
-	for _, ip := range nodeIPs {
+	for _, ip := range hostIPs {
 		server := "127.0.0.1"
 		if strings.Contains(ip, ":") {
 			server = "::1"

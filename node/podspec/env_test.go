@@ -157,6 +157,18 @@ func TestHostIPsOfTheRequest(t *testing.T) {
 	}
 }
 
+// A resolver on the node itself is asked in the families that the node has now.
+func TestLocalDNSOfTheRequest(t *testing.T) {
+	b := newBuilder(t, func(c *Config) { c.HostDNS, c.LocalDNS, c.ClusterDNS = nil, true, nil })
+	got, err := b.Sandbox(podactor.SandboxSpecRequest{Pod: simplePod(), HostIPs: []string{"fd00::9"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"::1"}, got.DNS.Servers); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestEnvironmentErrors(t *testing.T) {
 	for want, env := range map[string]corev1.EnvVar{
 		`env X: fieldRef "spec.hostNetwork"`:                                 fieldEnv("X", "spec.hostNetwork"),

@@ -30,9 +30,9 @@ func (b *Builder) podField(req podactor.ContainerSpecRequest, path string) (stri
 	case "spec.serviceAccountName":
 		return pod.Spec.ServiceAccountName, nil
 	case "status.hostIP":
-		return first(b.hostIPs(req)), nil
+		return first(b.hostIPs(req.HostIPs)), nil
 	case "status.hostIPs":
-		return strings.Join(b.hostIPs(req), ","), nil
+		return strings.Join(b.hostIPs(req.HostIPs), ","), nil
 	case "status.podIP":
 		return first(b.podIPs(req)), nil
 	case "status.podIPs":
@@ -51,17 +51,17 @@ func (b *Builder) podField(req podactor.ContainerSpecRequest, path string) (stri
 // the runtime tells none.
 func (b *Builder) podIPs(req podactor.ContainerSpecRequest) []string {
 	if len(req.PodIPs) == 0 && req.Pod.Spec.HostNetwork {
-		return b.hostIPs(req)
+		return b.hostIPs(req.HostIPs)
 	}
 	return req.PodIPs
 }
 
 // hostIPs are the node's addresses as the node knows them now.
-func (b *Builder) hostIPs(req podactor.ContainerSpecRequest) []string {
-	if len(req.HostIPs) == 0 {
+func (b *Builder) hostIPs(ofRequest []string) []string {
+	if len(ofRequest) == 0 {
 		return b.cfg.NodeIPs
 	}
-	return req.HostIPs
+	return ofRequest
 }
 
 // subscript reads the key in "<field>['key']".

@@ -34,7 +34,7 @@ func (b *Builder) sandbox(req podactor.SandboxSpecRequest) (runtime.SandboxConfi
 	if err != nil {
 		return runtime.SandboxConfig{}, err
 	}
-	dns, err := b.dns(pod, teller(req.Tell))
+	dns, err := b.dns(pod, b.hostIPs(req.HostIPs), teller(req.Tell))
 	if err != nil {
 		return runtime.SandboxConfig{}, err
 	}

@@ -12,6 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// aboutLease names the lease's failures: to find it and to renew it is one thing
+// to who reads the log.
+const aboutLease = "lease"
+
 // leasePauseMax is the longest pause between tries to find or make the lease.
 const leasePauseMax = 7 * time.Second
 
@@ -56,12 +60,14 @@ func (k *leaseKeeper) renew(ctx context.Context) {
 		return
 	}
 	err := k.tryUpdates(ctx)
-	if err == nil || ctx.Err() != nil {
-		k.grumbles.settle("renew")
+	if err == nil {
+		if lasted, failed := k.grumbles.over(aboutLease, time.Now()); failed {
+			k.r.log.Info("Lease is renewed again", "node", k.r.cfg.NodeName, "after", lasted)
+		}
 		return
 	}
 	k.latest = nil
-	if k.grumbles.log(ctx, "renew", err) {
+	if k.grumbles.log(ctx, aboutLease, err) {
 		k.r.log.Warn("Failed to update lease; trying again", "node", k.r.cfg.NodeName, "err", err)
 	}
 }
@@ -72,11 +78,10 @@ func (k *leaseKeeper) ensure(ctx context.Context) bool {
 	for try := 0; ; try++ {
 		lease, err := k.find(ctx)
 		if err == nil {
-			k.grumbles.settle("ensure")
 			k.latest = lease
 			return lease != nil
 		}
-		if k.grumbles.log(ctx, "ensure", err) {
+		if k.grumbles.more(ctx, aboutLease, err) {
 			k.r.log.Warn("Failed to ensure lease exists; trying again", "node", k.r.cfg.NodeName, "err", err)
 		}
 		if !pause(ctx, spread(doubled(registerPause, try, leasePauseMax), 0.5)) {
@@ -148,7 +153,7 @@ func (k *leaseKeeper) update(ctx context.Context) error {
 }
 
 func (k *leaseKeeper) get(ctx context.Context, out *coordinationv1.Lease) error {
-	return k.r.parts.Coordination.Get().Namespace(corev1.NamespaceNodeLease).Resource("leases").Name(k.r.cfg.NodeName).Do(ctx).Into(out)
+	return k.r.parts.Coordination.Get().MaxRetries(0).Namespace(corev1.NamespaceNodeLease).Resource("leases").Name(k.r.cfg.NodeName).Do(ctx).Into(out)
 }
 
 // do makes one request with its time limit.

@@ -6,8 +6,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // ParseNodeIPs reads --node-ip: nothing, one address, or one of each family.
@@ -53,30 +51,6 @@ func CheckNodeIP(ip net.IP, host []net.IP) error {
 		return fmt.Errorf("node IP: %q not found in the host's network interfaces", ip.String())
 	}
 	return nil
-}
-
-// HostIPs are the addresses that host-network pods and status.hostIPs have on a
-// node: its first internal address, else its first external one, and the first
-// of the other family (k/k#106715).
-func HostIPs(n *corev1.Node) []string {
-	var all []net.IP
-	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
-		for _, a := range n.Status.Addresses {
-			if ip := net.ParseIP(a.Address); ip != nil && a.Type == kind {
-				all = append(all, ip)
-			}
-		}
-	}
-	if len(all) == 0 {
-		return nil
-	}
-	out := []string{all[0].String()}
-	for _, ip := range all {
-		if isIPv4(ip) != isIPv4(all[0]) {
-			return append(out, ip.String())
-		}
-	}
-	return out
 }
 
 func isIPv4(ip net.IP) bool { return ip.To4() != nil }

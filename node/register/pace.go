@@ -53,27 +53,58 @@ func podCIDRs(n *corev1.Node) string { return strings.Join(n.Spec.PodCIDRs, ",")
 type grumbles map[string]grumble
 
 type grumble struct {
-	text string
-	at   time.Time
+	text  string
+	at    time.Time
+	since time.Time // it began
 }
 
 const grumbleEvery = time.Minute
 
 func newGrumbles() grumbles { return grumbles{} }
 
-// worth compares the first line only: what follows is the stack of a panic.
+// worth compares the first line only, since what follows is the stack of a panic,
+// and no digits: errors of the network name another port each time.
 func (g grumbles) worth(about, text string, now time.Time) bool {
 	text, _, _ = strings.Cut(text, "\n")
-	if last, ok := g[about]; ok && last.text == text && now.Sub(last.at) < grumbleEvery {
+	text = strings.Map(withoutDigits, text)
+	last, goesOn := g[about]
+	if goesOn && last.text == text && now.Sub(last.at) < grumbleEvery {
 		return false
 	}
-	g[about] = grumble{text, now}
+	since := now
+	if goesOn {
+		since = last.since
+	}
+	g[about] = grumble{text, now, since}
 	return true
+}
+
+func withoutDigits(r rune) rune {
+	if '0' <= r && r <= '9' {
+		return -1
+	}
+	return r
 }
 
 func (g grumbles) settle(about string) { delete(g, about) }
 
+// over settles what had failed, and returns for how long; false: it had not.
+func (g grumbles) over(about string, now time.Time) (lasted time.Duration, failed bool) {
+	last, failed := g[about]
+	g.settle(about)
+	return now.Sub(last.since), failed
+}
+
 // log says whether a failure is to be logged. One that ends with ctx is none.
 func (g grumbles) log(ctx context.Context, about string, err error) bool {
 	return ctx.Err() == nil && g.worth(about, err.Error(), time.Now())
+}
+
+// more is log for what may be another sign of the same failure.
+func (g grumbles) more(ctx context.Context, about string, err error) bool {
+	text := err.Error()
+	if last, ok := g[about]; ok {
+		text = last.text
+	}
+	return ctx.Err() == nil && g.worth(about, text, time.Now())
 }

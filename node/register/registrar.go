@@ -14,6 +14,7 @@ import (
 
 	"nodekit.dev/internal/tasks"
 	"nodekit.dev/node"
+	"nodekit.dev/node/lifecycle"
 )
 
 // Registrar keeps the Node object and its lease. Use New.
@@ -119,8 +120,8 @@ func (r *Registrar) Node() *corev1.Node {
 // UID is that of the Node object; empty until it is known.
 func (r *Registrar) UID() types.UID { return r.Node().UID }
 
-// HostIPs are the addresses of the node for its pods, see HostIPs.
-func (r *Registrar) HostIPs() []string { return HostIPs(r.Node()) }
+// HostIPs are the addresses of the node for its pods, see lifecycle.HostIPs.
+func (r *Registrar) HostIPs() []string { return lifecycle.HostIPs(r.Node()) }
 
 // remember keeps the newest Node, and tells who waits for it.
 func (r *Registrar) remember(n *corev1.Node) {

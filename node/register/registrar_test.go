@@ -423,6 +423,38 @@ func TestHeartbeatFailed(t *testing.T) {
 	})
 }
 
+// TestOutageIsToldOnce: an API server that is away is one line of each kind, not
+// one per try, and so is its return.
+func TestOutageIsToldOnce(t *testing.T) {
+	b := newBench(t)
+	b.run(func() {
+		b.pass(time.Minute)
+		port := 0
+		b.api.do(func() {
+			b.api.fail = func(string) error {
+				port++
+				return fmt.Errorf("read tcp 10.0.0.5:%d->10.0.0.1:6443: connection reset by peer", 40000+port)
+			}
+		})
+		b.do(func() { b.log.Reset(); b.pressure.Disk = true })
+		b.pass(50 * time.Second)
+		said := func() (text string) { b.do(func() { text = b.log.String() }); return text }
+		if text := said(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "Unable to update node status") || !strings.Contains(text, "Failed to update lease") {
+			t.Errorf("while it is away:\n%s", text)
+		}
+		b.pass(50 * time.Second) // a reminder after a minute
+		if text := said(); strings.Count(text, "\n") != 4 {
+			t.Errorf("a while later:\n%s", text)
+		}
+		b.api.do(func() { b.api.fail = nil })
+		b.do(func() { b.log.Reset() })
+		b.pass(time.Minute)
+		if text := said(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "Node status is updated again") || !strings.Contains(text, "Lease is renewed again") {
+			t.Errorf("when it is back:\n%s", text)
+		}
+	})
+}
+
 func TestLease(t *testing.T) {
 	b := newBench(t)
 	b.run(func() {

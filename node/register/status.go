@@ -75,7 +75,9 @@ func (r *Registrar) pass(ctx context.Context) time.Duration {
 		r.grumbles.settle("register")
 	}
 	if err := r.heartbeat(ctx); err == nil {
-		r.grumbles.settle("status")
+		if lasted, failed := r.grumbles.over("status", time.Now()); failed {
+			r.log.Info("Node status is updated again", "node", r.cfg.NodeName, "after", lasted)
+		}
 	} else if r.grumbles.log(ctx, "status", err) {
 		r.log.Warn("Unable to update node status; trying again", "node", r.cfg.NodeName, "err", err)
 	}
@@ -281,11 +283,13 @@ func newer(seen, own *corev1.Node) *corev1.Node {
 	return seen
 }
 
+// get does not let the client try again by itself: it hides a dead connection
+// for as long as the request may take, and the heartbeat has tries of its own.
 func (r *Registrar) get(ctx context.Context) (*corev1.Node, error) {
 	ctx, cancel := r.within(ctx)
 	defer cancel()
 	out := &corev1.Node{}
-	err := r.parts.Core.Get().Resource("nodes").Name(r.cfg.NodeName).Do(ctx).Into(out)
+	err := r.parts.Core.Get().MaxRetries(0).Resource("nodes").Name(r.cfg.NodeName).Do(ctx).Into(out)
 	return out, explain("node "+r.cfg.NodeName, err)
 }
 

@@ -40,7 +40,7 @@ func New(cfg Config, opts ...Option) (*Agent, error) {
 		return nil, fmt.Errorf("agent: %w", err)
 	}
 	a := &Agent{parts: Parts{Parts: node.Parts{Observer: cfg.NodeObserver, Log: cfg.Log}}}
-	a.cfg = cfg.TellHealth(&a.thisNode)
+	a.cfg = cfg.Around(&a.thisNode)
 	for _, o := range opts {
 		o(&a.parts)
 	}

@@ -24,7 +24,9 @@ import (
 type Config struct {
 	// NodeName is the node's name. Required.
 	NodeName string
-	// NodeIPs are the node's addresses, primary first, one per family.
+	// NodeIPs are the node's addresses, primary first, one per family, when the
+	// agent starts. Later ones are those of the Node object, where somebody keeps
+	// it (in a cluster), else of Node.HostIPs.
 	NodeIPs []string
 	// RootDir holds the agent's files; default /var/lib/kubelet.
 	RootDir string
@@ -116,9 +118,10 @@ func (c Config) Complete() (Config, error) {
 	return c.aboutMachine()
 }
 
-// TellHealth has the Node object looked at again when the runtime's health
-// changed.
-func (c Config) TellHealth(this *ThisNode) Config {
+// Around ties the agent to its Node object: the object is looked at again when
+// the runtime's health changed, and pods have the addresses that it tells.
+func (c Config) Around(this *ThisNode) Config {
+	c.Node.HostIPs = this.hostIPs(c.Node.HostIPs)
 	told := c.Observe.Trace.Health
 	c.Observe.Trace.Health = func(s runtime.Status) {
 		this.Kick()

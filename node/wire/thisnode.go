@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"nodekit.dev/node/admission"
+	"nodekit.dev/node/lifecycle"
 )
 
 // ThisNode is what the parts of one agent know of its Node object, whoever
@@ -36,6 +37,23 @@ func (t *ThisNode) Node() *corev1.Node {
 func (t *ThisNode) Kick() {
 	if r := t.registration.Load(); r != nil {
 		(*r).Kick()
+	}
+}
+
+// hostIPs tells the addresses that the object has. As long as it has none,
+// otherwise (nil: nobody) may guess, but not once it is the API server's: its
+// addresses may be a cloud's to fill in.
+func (t *ThisNode) hostIPs(otherwise func(context.Context) []string) func(context.Context) []string {
+	return func(ctx context.Context) []string {
+		if n := t.Node(); n != nil {
+			if ips := lifecycle.HostIPs(n); len(ips) > 0 || n.UID != "" {
+				return ips
+			}
+		}
+		if otherwise == nil {
+			return nil
+		}
+		return otherwise(ctx)
 	}
 }
 

@@ -97,11 +97,12 @@ func registration(out *register.Config, s settings) error {
 	if out.NodeIPs, _, err = register.ParseNodeIPs(f.nodeIP); err != nil {
 		return err
 	}
-	return errors.Join(reserved(&out.Reserved, kc), declared(out, s))
+	return errors.Join(reserved(&out.Reserved, kc, f.ignoreEviction), declared(out, s))
 }
 
-// reserved is what the node keeps from pods.
-func reserved(out *resources.Reserved, kc *config.KubeletConfiguration) (err error) {
+// reserved is what the node keeps from pods: without the hard eviction
+// thresholds under --experimental-allocatable-ignore-eviction.
+func reserved(out *resources.Reserved, kc *config.KubeletConfiguration, ignoreEviction bool) (err error) {
 	if out.Kube, err = resources.ParseReserved(kc.KubeReserved); err != nil {
 		return fmt.Errorf("kubeReserved: %w", err)
 	}
@@ -114,6 +115,9 @@ func reserved(out *resources.Reserved, kc *config.KubeletConfiguration) (err err
 	cpus, err := resources.CPUs(kc.ReservedSystemCPUs)
 	if err != nil {
 		return fmt.Errorf("reservedSystemCPUs: %w", err)
+	}
+	if ignoreEviction {
+		out.Eviction = nil // the text was checked all the same
 	}
 	*out = out.ReserveCPUs(cpus)
 	return nil

@@ -38,6 +38,7 @@ type flags struct {
 	mounter              string
 	lockFile             string
 	exitOnLockContention bool
+	ignoreEviction       bool
 	version              string
 
 	// logFormat is what failures are reported in.
@@ -55,6 +56,7 @@ func (f *flags) own() map[string]any {
 		"kubeconfig": &f.kubeconfig, "bootstrap-kubeconfig": &f.bootstrapKubeconfig, "cert-dir": &f.certDir,
 		"image-credential-provider-config": &f.credentialConfig, "image-credential-provider-bin-dir": &f.credentialBinDir,
 		"seccomp-default": &f.seccompDefault, "experimental-mounter-path": &f.mounter,
+		"experimental-allocatable-ignore-eviction": &f.ignoreEviction,
 		"lock-file": &f.lockFile, "exit-on-lock-contention": &f.exitOnLockContention, "version": &f.version,
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
+	"time"
 )
 
 // nodeIPs reads --node-ip, or finds the address that the host talks to others
@@ -33,6 +35,25 @@ func nodeIPs(ctx context.Context, flag string) ([]string, error) {
 		return hostIP(ctx, "ip6", "ip4")
 	}
 	return texts(ips), nil
+}
+
+// followIPs looks for the node's addresses now and then, and says between what
+// it found last; one goroutine at a time may ask. Where there are none yet, it
+// looks each time.
+func followIPs(flag string, every time.Duration, look func(context.Context, string) ([]string, error), log *slog.Logger) func(context.Context) []string {
+	var found []string
+	var at time.Time
+	return func(ctx context.Context) []string {
+		if len(found) > 0 && time.Since(at) < every {
+			return found
+		}
+		ips, err := look(ctx, flag)
+		if err != nil {
+			log.Debug("the node's addresses can not be found", "err", err)
+		}
+		found, at = ips, time.Now()
+		return found
+	}
 }
 
 // checkNodeIP has the stock kubelet's words.

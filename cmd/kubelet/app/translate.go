@@ -29,13 +29,7 @@ func translate(ctx context.Context, s settings, log *slog.Logger) (cfg wire.Conf
 	if cfg.NodeIPs, err = nodeIPs(ctx, f.nodeIP); err != nil {
 		return cfg, nil, err
 	}
-	cfg.Node.HostIPs = func(ctx context.Context) []string { // asked only while there are none
-		ips, err := nodeIPs(ctx, f.nodeIP)
-		if err != nil {
-			log.Debug("no node addresses yet", "err", err)
-		}
-		return ips
-	}
+	cfg.Node.HostIPs = followIPs(f.nodeIP, kc.NodeStatusUpdateFrequency.Duration, nodeIPs, log)
 	if cfg.RootDir, err = filepath.Abs(f.rootDir); err != nil {
 		return cfg, nil, err
 	}

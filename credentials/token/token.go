@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"nodekit.dev/internal/clientlog"
 )
 
 // Request says for whom and what a token is. Equal requests share a token.
@@ -109,6 +111,7 @@ func (m *Manager) Token(ctx context.Context, req Request) (Token, error) {
 	if fresh {
 		return token, nil
 	}
+	ctx = clientlog.Context(ctx, m.log)
 	select {
 	case e.busy <- struct{}{}:
 		defer func() { <-e.busy }()

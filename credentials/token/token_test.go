@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -21,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"nodekit.dev/internal/clientlog/clientlogtest"
 )
 
 // fakeAPI gives tokens with increasing numbers, in this process: no sockets,
@@ -352,4 +355,10 @@ func Example() {
 	last, _ := m.Token(ctx, req)
 	fmt.Println(first.Value, again.Value, last.Value, err)
 	// Output: token-1 token-1 token-2 <nil>
+}
+
+func TestLogsOfClientGoStayWithTheirAgent(t *testing.T) {
+	clientlogtest.Separate(t, corev1.SchemeGroupVersion, authenticationv1.AddToScheme, func(ctx context.Context, client rest.Interface, log *slog.Logger) {
+		_, _ = New(client, log).Token(ctx, web) // refused
+	})
 }

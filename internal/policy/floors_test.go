@@ -65,7 +65,7 @@ github.com/spf13/cobra                 cmd/... test/...                         
 github.com/spf13/pflag                 cmd/... examples/... test/...               # flags belong in cmd and in vendors' app.AddFlags; take a Config value
 github.com/prometheus                  metrics/... test/...                        # give your package an Observer; package metrics fills it
 k8s.io/klog                            cmd/... test/...                            # take a *slog.Logger
-github.com/go-logr                     cmd/... internal/kubeclient test/...        # take a *slog.Logger
+github.com/go-logr                     cmd/... internal/clientlog test/...         # take a *slog.Logger
 testing                                *test test/...                              # only for packages made for tests
 net/http/pprof                         cmd/... test/...                            # it registers on http.DefaultServeMux; serve runtime/pprof by hand
 expvar                                 -                                           # it registers on http.DefaultServeMux

@@ -223,7 +223,7 @@ func apiRoutes(p apiParts, log *slog.Logger) ([]node.Ordered[server.Route], erro
 		Status: server.Status{
 			Component: "kubelet", Version: Version(), GoVersion: runtime.Version(), Emulation: "1.37", Started: time.Now(),
 		},
-		Profiler: profiler(), SetVerbosity: p.setVerbosity, WebSocket: p.meters.server.WebSocket, Log: log.With("part", "api"),
+		Profiler: profiler(), SetVerbosity: p.setVerbosity, FlushLogs: p.flushLogs, WebSocket: p.meters.server.WebSocket, Log: log.With("part", "api"),
 	})
 	if err != nil {
 		return nil, err

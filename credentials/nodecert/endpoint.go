@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -72,17 +73,25 @@ func (m *Manager) source(now time.Time) (source, error) {
 	if m.cfg.BootstrapKubeconfig == "" {
 		return source{path: m.cfg.Kubeconfig, config: config}, err
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		err = validCertificate(config, now)
+	case !exists(m.cfg.Kubeconfig): // as before the first start: the bootstrap is what matters
+		err = fmt.Errorf("kubeconfig %s was not written yet", m.cfg.Kubeconfig)
 	}
 	if err == nil {
 		return source{path: m.cfg.Kubeconfig, config: config}, nil
 	}
-	bootstrap, bootstrapErr := kubeclient.Load(m.cfg.BootstrapKubeconfig)
+	bootstrap, bootstrapErr := kubeclient.LoadBootstrap(m.cfg.BootstrapKubeconfig)
 	if bootstrapErr != nil {
-		return source{}, fmt.Errorf("no way to reach the API server: %w", errors.Join(err, bootstrapErr))
+		return source{}, fmt.Errorf("no way to reach the API server: %w; and the node's own credentials do not do: %w", bootstrapErr, err)
 	}
 	return source{path: m.cfg.BootstrapKubeconfig, config: bootstrap, bootstrap: true}, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, os.ErrNotExist)
 }
 
 // validCertificate says why the client certificate of a kubeconfig will not do.
@@ -118,7 +127,7 @@ func hasCertificate(config *rest.Config) bool {
 // has a certificate that is accepted, else with what the kubeconfigs hold.
 func (m *Manager) openClient(current *tls.Certificate, now time.Time) (*session, error) {
 	if m.refused() != "" { // then there is a bootstrap kubeconfig
-		config, err := kubeclient.Load(m.cfg.BootstrapKubeconfig)
+		config, err := kubeclient.LoadBootstrap(m.cfg.BootstrapKubeconfig)
 		if err != nil {
 			return nil, err
 		}

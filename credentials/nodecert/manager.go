@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"nodekit.dev/internal/kubeclient"
+	"nodekit.dev/internal/clientlog"
 	"nodekit.dev/internal/tasks"
 )
 
@@ -63,7 +63,7 @@ func New(cfg Config, addresses func() []corev1.NodeAddress, log *slog.Logger) (*
 
 // Run keeps the certificates until ctx ends, and returns its error.
 func (m *Manager) Run(ctx context.Context) error {
-	ctx = kubeclient.LogContext(ctx, m.log)
+	ctx = clientlog.Context(ctx, m.log)
 	m.mend()
 	group := tasks.New(ctx)
 	if m.client != nil {

@@ -10,8 +10,11 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"nodekit.dev/internal/clientlog"
 )
 
 // Request says for whom and what a token is. Equal requests share a token.
@@ -61,6 +64,11 @@ const (
 	// caller nor be repeated at once.
 	refreshTimeout = 10 * time.Second
 	refreshRetry   = 30 * time.Second
+	// The Node authorizer learns of a pod's binding a little after the node
+	// does: a pod's first token is asked for again after firstWait and its
+	// doubles, for so long as forbiddenPatience.
+	firstWait         = 50 * time.Millisecond
+	forbiddenPatience = 2 * time.Second
 )
 
 // New makes a manager. client is the API server's core group; nil: every
@@ -79,6 +87,9 @@ type entry struct {
 	token   Token
 	expires time.Time // by this machine's clock; zero: no token yet
 	retryAt time.Time // after a refresh that failed
+	// patience is until when a refusal may be over in a moment; zero: none came
+	// yet. Who holds busy has it.
+	patience time.Time
 }
 
 func (e *entry) valid(now time.Time) bool { return now.Before(e.expires) }
@@ -88,6 +99,8 @@ func (e *entry) fresh(now time.Time) bool {
 
 // Token returns a token that is good for a while. It blocks until the API
 // server answered or ctx ends, and not at all where a fresh one is at hand.
+// While a pod is new, it waits up to two seconds for an API server that forbids
+// the token because it does not know yet that the pod runs here.
 // The error wraps the API server's, so that apimachinery's errors.IsNotFound
 // and its siblings tell what it was.
 func (m *Manager) Token(ctx context.Context, req Request) (Token, error) {
@@ -98,6 +111,7 @@ func (m *Manager) Token(ctx context.Context, req Request) (Token, error) {
 	if fresh {
 		return token, nil
 	}
+	ctx = clientlog.Context(ctx, m.log)
 	select {
 	case e.busy <- struct{}{}:
 		defer func() { <-e.busy }()
@@ -128,12 +142,14 @@ func (m *Manager) renew(ctx context.Context, req Request, e *entry) (Token, erro
 	m.mu.Lock()
 	old, expires := e.token, e.expires
 	m.mu.Unlock()
+	ask := e.patiently(m.ask)
 	if time.Now().Before(expires) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, refreshTimeout)
 		defer cancel()
+		ask = m.ask
 	}
-	token, life, err := m.ask(ctx, req)
+	token, life, err := ask(ctx, req)
 	now := time.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,6 +166,42 @@ func (m *Manager) renew(ctx context.Context, req Request, e *entry) (Token, erro
 		return old, nil
 	}
 	return Token{}, fmt.Errorf("token of %s: %w", req, err)
+}
+
+type asker func(context.Context, Request) (Token, time.Duration, error)
+
+// patiently asks for a pod that the API server may not know to be here yet. Who
+// asks for one token shares the patience: what stays forbidden delays nobody
+// twice.
+func (e *entry) patiently(ask asker) asker {
+	return func(ctx context.Context, req Request) (Token, time.Duration, error) {
+		for wait := firstWait; ; wait *= 2 {
+			token, life, err := ask(ctx, req)
+			if !apierrors.IsForbidden(err) {
+				return token, life, err
+			}
+			now := time.Now()
+			if e.patience.IsZero() {
+				e.patience = now.Add(forbiddenPatience)
+			}
+			left := e.patience.Sub(now)
+			if left <= 0 || !pause(ctx, min(wait, left)) {
+				return Token{}, 0, err
+			}
+		}
+	}
+}
+
+// pause waits; false: ctx ended.
+func pause(ctx context.Context, wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
 }
 
 // ask gets a new token, and how long it lives.

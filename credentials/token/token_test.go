@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -21,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"nodekit.dev/internal/clientlog/clientlogtest"
 )
 
 // fakeAPI gives tokens with increasing numbers, in this process: no sockets,
@@ -34,6 +37,7 @@ type fakeAPI struct {
 	fail    error         // instead of an answer
 	blocked chan struct{} // not nil: answers wait for it or the context
 	life    time.Duration // 0: what was asked for
+	known   time.Time     // before it, the pod is not known to be on this node
 }
 
 func (f *fakeAPI) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -59,6 +63,9 @@ func (f *fakeAPI) RoundTrip(r *http.Request) (*http.Response, error) {
 	f.seen, f.paths = append(f.seen, req.DeepCopy()), append(f.paths, r.Method+" "+r.URL.Path)
 	if strings.Contains(r.URL.Path, "/gone/") {
 		return f.answer(http.StatusNotFound, apierrors.NewNotFound(corev1.Resource("serviceaccounts"), "gone").Status())
+	}
+	if time.Now().Before(f.known) {
+		return f.answer(http.StatusForbidden, apierrors.NewForbidden(corev1.Resource("serviceaccounts"), "default", errors.New("no relationship found")).Status())
 	}
 	f.given++
 	if f.life > 0 {
@@ -193,6 +200,63 @@ func TestRefreshThatFails(t *testing.T) {
 	})
 }
 
+// The Node authorizer learns of a pod's binding a little after the node.
+func TestFirstTokenWaitsForTheAuthorizer(t *testing.T) {
+	for _, c := range []struct {
+		known, took time.Duration
+		calls       int
+	}{
+		{40 * time.Millisecond, 50 * time.Millisecond, 2},
+		{300 * time.Millisecond, 350 * time.Millisecond, 4},
+		{1900 * time.Millisecond, 2 * time.Second, 7},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			f := &fakeAPI{t: t, known: start.Add(c.known)}
+			token := mustGet(t, f.manager(), web)
+			if took := time.Since(start); token.Value != "token-1" || took != c.took || len(f.seen) != c.calls {
+				t.Errorf("known after %v: %s after %v and %d calls", c.known, token.Value, took, len(f.seen))
+			}
+		})
+	}
+}
+
+func TestTokenThatStaysForbidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		f := &fakeAPI{t: t, known: start.Add(time.Hour)}
+		m := f.manager()
+		forbidden := func(ctx context.Context, want time.Duration) {
+			t.Helper()
+			before := time.Now()
+			_, err := m.Token(ctx, web)
+			if took := time.Since(before); !apierrors.IsForbidden(err) || took != want {
+				t.Errorf("%v after %v, want %v", err, took, want)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		forbidden(ctx, 500*time.Millisecond)
+		forbidden(t.Context(), 1500*time.Millisecond) // the rest of the patience
+		forbidden(t.Context(), 0)                     // and no more of it
+	})
+}
+
+// Where an old token is still good, nobody waits for a new one.
+func TestForbiddenRefreshDelaysNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeAPI{t: t}
+		m := f.manager()
+		first := mustGet(t, m, web)
+		time.Sleep(50 * time.Minute) // fake time
+		f.set(func() { f.known = time.Now().Add(time.Hour) })
+		before := time.Now()
+		if again := mustGet(t, m, web); again.Value != first.Value || time.Since(before) != 0 {
+			t.Errorf("%s after %v", again.Value, time.Since(before))
+		}
+	})
+}
+
 func TestConcurrentCallsShareARequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeAPI{t: t, blocked: make(chan struct{})}
@@ -291,4 +355,10 @@ func Example() {
 	last, _ := m.Token(ctx, req)
 	fmt.Println(first.Value, again.Value, last.Value, err)
 	// Output: token-1 token-1 token-2 <nil>
+}
+
+func TestLogsOfClientGoStayWithTheirAgent(t *testing.T) {
+	clientlogtest.Separate(t, corev1.SchemeGroupVersion, authenticationv1.AddToScheme, func(ctx context.Context, client rest.Interface, log *slog.Logger) {
+		_, _ = New(client, log).Token(ctx, web) // refused
+	})
 }

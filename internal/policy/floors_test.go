@@ -57,7 +57,7 @@ k8s.io/kubernetes                      -                                        
 k8s.io/client-go/kubernetes            -                                           # weighs 274 packages and more; use a REST client with the groups called
 k8s.io/client-go/informers             -                                           # use tools/cache with our own list and watch
 k8s.io/client-go/util/certificate      -                                           # weighs 394 packages; use credentials/nodecert
-k8s.io/client-go                       node/* node/*/* credentials/nodecert credentials/token internal/kubeclient test/...  # declare the getters that you call; node/* and credentials/* fit them
+k8s.io/client-go                       node/* node/*/* credentials/nodecert credentials/token internal/kubeclient internal/clientlog/clientlogtest test/...  # declare the getters that you call; node/* and credentials/* fit them
 k8s.io/cri-api                         runtime/cri/... runtime/runtimetest/... test/...  # only runtime/cri and runtime/runtimetest speak the CRI; use package runtime's types
 go.uber.org/fx                         *fx internal/fxrun test/...                 # parts are wired by hand in node/wire; fx stays in the *fx packages, nodefx has options for the rest
 go.uber.org/dig                        *fx internal/fxrun test/...                 # parts are wired by hand in node/wire; fx stays in the *fx packages, nodefx has options for the rest
@@ -65,7 +65,7 @@ github.com/spf13/cobra                 cmd/... test/...                         
 github.com/spf13/pflag                 cmd/... examples/... test/...               # flags belong in cmd and in vendors' app.AddFlags; take a Config value
 github.com/prometheus                  metrics/... test/...                        # give your package an Observer; package metrics fills it
 k8s.io/klog                            cmd/... test/...                            # take a *slog.Logger
-github.com/go-logr                     cmd/... internal/kubeclient test/...        # take a *slog.Logger
+github.com/go-logr                     cmd/... internal/clientlog test/...         # take a *slog.Logger
 testing                                *test test/...                              # only for packages made for tests
 net/http/pprof                         cmd/... test/...                            # it registers on http.DefaultServeMux; serve runtime/pprof by hand
 expvar                                 -                                           # it registers on http.DefaultServeMux

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"sync"
@@ -14,7 +15,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
+	"nodekit.dev/internal/clientlog/clientlogtest"
 	"nodekit.dev/node"
 	"nodekit.dev/node/apipods"
 	"nodekit.dev/node/internal/podapitest"
@@ -395,4 +398,14 @@ func TestConfig(t *testing.T) {
 	if _, err := apipods.New(apipods.DefaultConfig("n"), nil, nil, nil); err == nil {
 		t.Error("no client: no error")
 	}
+}
+
+func TestLogsOfClientGoStayWithTheirAgent(t *testing.T) {
+	clientlogtest.Separate(t, corev1.SchemeGroupVersion, corev1.AddToScheme, func(ctx context.Context, client rest.Interface, log *slog.Logger) {
+		source, err := apipods.New(apipods.DefaultConfig("n"), client, nil, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = source.Run(ctx, make(chan node.SourceUpdate, 8)) // refused
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"nodekit.dev/internal/clientlog"
 	"nodekit.dev/node"
 )
 
@@ -108,6 +109,7 @@ func (*Source) Name() string { return Name }
 // Run lists and watches until ctx ends, and returns its error. It may be run
 // again after it returned, not twice at a time.
 func (s *Source) Run(ctx context.Context, updates chan<- node.SourceUpdate) error {
+	ctx = clientlog.Context(ctx, s.log)
 	f := &follower{Source: s, updates: updates, pods: map[types.UID]known{}}
 	for ctx.Err() == nil {
 		err := f.once(ctx)

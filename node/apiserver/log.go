@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"nodekit.dev/internal/kubeclient"
+	"nodekit.dev/internal/clientlog"
 )
 
 // Context makes client-go, which takes its logger from the context, write to
@@ -12,5 +12,5 @@ import (
 // and below. A nil log is silence. Without it client-go writes to klog's
 // output, which belongs to the whole process.
 func Context(ctx context.Context, log *slog.Logger) context.Context {
-	return kubeclient.LogContext(ctx, log)
+	return clientlog.Context(ctx, log)
 }

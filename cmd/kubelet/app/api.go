@@ -150,7 +150,7 @@ func (a *api) users(kc *config.KubeletConfiguration, features config.Features, c
 		parts.Authenticators = append(parts.Authenticators, node.Ordered[server.Authenticator]{Name: "x509", Value: authn.X509(a.cas)})
 	}
 	if *kc.Authentication.Webhook.Enabled {
-		reviewed, err := authn.NewTokens(tokenConfig(kc), authn.Reviews(asks.Authentication()))
+		reviewed, err := authn.NewTokens(tokenConfig(kc), authn.Reviews(asks.Authentication(), log.With("part", "api")))
 		if err != nil {
 			return parts, err
 		}
@@ -160,7 +160,7 @@ func (a *api) users(kc *config.KubeletConfiguration, features config.Features, c
 		}
 		parts.Authenticators = append(parts.Authenticators, node.Ordered[server.Authenticator]{Name: "token-review", After: after, Value: reviewed})
 	}
-	parts.Authorizers, err = authorizers(kc, asks)
+	parts.Authorizers, err = authorizers(kc, asks, log)
 	return parts, err
 }
 
@@ -177,11 +177,11 @@ func webhookConfig(kc *config.KubeletConfiguration) authz.WebhookConfig {
 	return out
 }
 
-func authorizers(kc *config.KubeletConfiguration, asks apiserver.Lane) ([]node.Ordered[server.Authorizer], error) {
+func authorizers(kc *config.KubeletConfiguration, asks apiserver.Lane, log *slog.Logger) ([]node.Ordered[server.Authorizer], error) {
 	if kc.Authorization.Mode == "AlwaysAllow" {
 		return []node.Ordered[server.Authorizer]{{Name: "always-allow", Value: authz.AlwaysAllow()}}, nil
 	}
-	asked, err := authz.NewWebhook(webhookConfig(kc), authz.Reviews(asks.Authorization()))
+	asked, err := authz.NewWebhook(webhookConfig(kc), authz.Reviews(asks.Authorization(), log.With("part", "api")))
 	return []node.Ordered[server.Authorizer]{{Name: "webhook", Value: asked}}, err
 }
 
@@ -223,7 +223,7 @@ func apiRoutes(p apiParts, log *slog.Logger) ([]node.Ordered[server.Route], erro
 		Status: server.Status{
 			Component: "kubelet", Version: Version(), GoVersion: runtime.Version(), Emulation: "1.37", Started: time.Now(),
 		},
-		Profiler: profiler(), SetVerbosity: p.setVerbosity, WebSocket: p.meters.server.WebSocket, Log: log.With("part", "api"),
+		Profiler: profiler(), SetVerbosity: p.setVerbosity, FlushLogs: p.flushLogs, WebSocket: p.meters.server.WebSocket, Log: log.With("part", "api"),
 	})
 	if err != nil {
 		return nil, err

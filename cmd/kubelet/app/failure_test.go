@@ -107,6 +107,44 @@ func failedAt(lines []string) int {
 	return max(at, 0)
 }
 
+// What the agent says when nothing tells it where the API server is.
+func TestKubeconfigFailures(t *testing.T) {
+	b := newBed(t)
+	file := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(b.dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	gone, goneToo := filepath.Join(b.dir, "kubelet.conf"), filepath.Join(b.dir, "bootstrap.conf")
+	empty := file("empty.conf", "")
+	torn := file("torn.conf", "apiVersion: v1\nkind: Config\nclusters:\n- cluster: {server: http")
+	const ran = "failed to run Kubelet: "
+	for name, row := range map[string]struct{ kubeconfig, bootstrap, want string }{
+		"absent":       {gone, "", ran + "kubeconfig " + gone + " does not exist: write it, or give a bootstrap kubeconfig"},
+		"torn":         {torn, "", ran + "kubeconfig " + torn + " is not valid: mend or replace it: yaml: "},
+		"empty":        {empty, "", ran + "kubeconfig " + empty + " names no cluster: add one"},
+		"a folder":     {b.dir, "", ran + "kubeconfig " + b.dir + " can not be read: "},
+		"only one":     {"", torn, ran + "--bootstrap-kubeconfig needs --kubeconfig"},
+		"both absent":  {gone, goneToo, ran + "no way to reach the API server: bootstrap kubeconfig " + goneToo + " does not exist: write it, with credentials"},
+		"torn, absent": {torn, goneToo, "does not exist: write it, with credentials that may ask for a node's certificate: open " + goneToo + ": no such file or directory; and the node's own credentials do not do: kubeconfig " + torn + " is not valid: mend or replace it: yaml: "},
+		"absent, torn": {gone, torn, "bootstrap kubeconfig " + torn + " is not valid: mend or replace it: yaml: "},
+		"absent, empty": {gone, empty, "bootstrap kubeconfig " + empty + " names no cluster: add one with the server's URL, a user, and a context of both; " +
+			"and the node's own credentials do not do: kubeconfig " + gone + " was not written yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, _, stderr := once(t, append(b.flags(t, ""), "--kubeconfig="+row.kubeconfig, "--bootstrap-kubeconfig="+row.bootstrap))
+			if code != 1 {
+				t.Errorf("exit code %d", code)
+			}
+			got := lines(stderr)
+			wantLine(t, got[failedAt(got)], header+".*"+quoted(row.want))
+		})
+	}
+}
+
 func TestHintInJSON(t *testing.T) {
 	_, _, stderr := once(t, []string{"--logging-format=json", "--network-plugin=cni"})
 	got := lines(stderr)

@@ -28,6 +28,8 @@ type settings struct {
 	features config.Features
 	// setVerbosity changes what is logged from now on.
 	setVerbosity func(level string) (string, error)
+	// flushLogs writes what is buffered; it hangs where nobody takes it.
+	flushLogs func()
 }
 
 // run is the life of the kubelet: read, check, build, start, wait, stop.
@@ -39,7 +41,7 @@ func run(ctx context.Context, o *options, f *flags, set *pflag.FlagSet, sink *lo
 	logging := s.loaded.Kubelet.Logging
 	f.logFormat = logging.Format
 	log := newLogs(sink, logging)
-	s.setVerbosity = log.setVerbosity
+	s.setVerbosity, s.flushLogs = log.setVerbosity, sink.Flush
 	stopFlush := sink.keepFlushing(ctx, logging.FlushFrequency.Duration.Duration)
 	defer stopFlush()
 	if err := privilege.Check(); err != nil {

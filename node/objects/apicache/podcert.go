@@ -12,10 +12,19 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"nodekit.dev/internal/backoff"
 	"nodekit.dev/node/objects/follow"
+)
+
+// The API server learns of a pod's binding a little after the node does: what it
+// forbids meanwhile is asked for again after firstWait and its doubles, and is
+// told to nobody before forbiddenPatience is over.
+const (
+	firstWait         = 50 * time.Millisecond
+	forbiddenPatience = 2 * time.Second
 )
 
 // podCerts are the certificates of pods: each podCertificate source of a
@@ -174,9 +183,15 @@ func (c *podCert) get(ctx context.Context) (key, chain []byte, err error) {
 // run requests certificates, one after the other, until the pod is released or
 // a request is refused for good.
 func (c *podCert) run(ctx context.Context) {
-	var failures backoff.State
+	var failures, unknown backoff.State
+	patience := time.Now().Add(forbiddenPatience)
 	for ctx.Err() == nil {
 		request, key, err := c.certs.request(ctx, c.pod, c.what)
+		if left := time.Until(patience); apierrors.IsForbidden(err) && left > 0 {
+			unknown = unknown.Fail(backoff.Policy{Base: firstWait, Max: forbiddenPatience}, time.Now(), "")
+			pause(ctx, min(unknown.Delay, left))
+			continue
+		}
 		if err != nil {
 			failures = failures.Fail(backoff.Policy{Base: time.Second, Max: time.Minute}, time.Now(), err.Error())
 			c.refused(ctx, err, failures.Failures == 1)

@@ -265,3 +265,41 @@ func TestPodCertificateThatCanNotBeRequested(t *testing.T) {
 		}
 	})
 }
+
+// The API server learns of a pod's binding a little after the node.
+func TestPodCertificateThatIsForbiddenAtFirst(t *testing.T) {
+	for _, c := range []struct {
+		known, asked time.Duration
+		told         bool // the pod got an error meanwhile
+	}{
+		{300 * time.Millisecond, 350 * time.Millisecond, false},
+		{time.Hour, 0, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newCertBench(t, "ED25519")
+			start := time.Now()
+			known := start.Add(c.known)
+			var asked time.Duration
+			b.api.Refuse(func(r *http.Request) (int, string) {
+				if r.Method != http.MethodPost || strings.Contains(r.URL.Path, "serviceaccounts") {
+					return 0, ""
+				}
+				if time.Now().Before(known) {
+					return http.StatusForbidden, "Forbidden"
+				}
+				asked = time.Since(start)
+				return 0, ""
+			})
+			_, _, err := b.get()
+			if told := strings.Contains(err.Error(), "while creating PodCertificateRequest"); told != c.told {
+				t.Errorf("known after %v: told %q", c.known, err)
+			}
+			if asked != c.asked {
+				t.Errorf("known after %v: asked after %v, want %v", c.known, asked, c.asked)
+			}
+			if took := time.Since(start); c.told && took != 2*time.Second {
+				t.Errorf("told after %v", took)
+			}
+		})
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -26,7 +27,9 @@ import (
 
 	"go.uber.org/goleak"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/client-go/rest"
 
+	"nodekit.dev/internal/clientlog/clientlogtest"
 	"nodekit.dev/node/server"
 	"nodekit.dev/node/server/authn"
 )
@@ -362,4 +365,10 @@ func Example() {
 	// Output:
 	// jane [a] true <nil>
 	// false invalid bearer token
+}
+
+func TestLogsOfClientGoStayWithTheirAgent(t *testing.T) {
+	clientlogtest.Separate(t, authenticationv1.SchemeGroupVersion, authenticationv1.AddToScheme, func(ctx context.Context, client rest.Interface, log *slog.Logger) {
+		_, _ = authn.Reviews(client, log).Review(ctx, &authenticationv1.TokenReview{}) // refused
+	})
 }

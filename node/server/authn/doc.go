@@ -3,7 +3,7 @@
 //
 //	cas, err := authn.NewClientCAs(authn.CAConfig{File: "/etc/kubernetes/pki/ca.crt", Reload: true}, log)
 //	err = cas.Load() // and later cas.Run(ctx), as a task
-//	tokens, err := authn.NewTokens(authn.DefaultTokens(), authn.Reviews(client.Authentication()))
+//	tokens, err := authn.NewTokens(authn.DefaultTokens(), authn.Reviews(client.Authentication(), log))
 //	authenticators := []node.Ordered[server.Authenticator]{
 //		{Name: "x509", Value: authn.X509(cas)}, {Name: "token", After: []string{"x509"}, Value: tokens},
 //	}

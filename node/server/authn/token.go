@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/client-go/rest"
 
+	"nodekit.dev/internal/clientlog"
 	"nodekit.dev/node/server"
 	"nodekit.dev/node/server/internal/review"
 )
@@ -26,14 +28,18 @@ type Reviewer interface {
 	Review(ctx context.Context, review *authenticationv1.TokenReview) (*authenticationv1.TokenReview, error)
 }
 
-// Reviews asks by a client of authentication.k8s.io/v1.
-func Reviews(client rest.Interface) Reviewer { return reviews{client} }
+// Reviews asks by a client of authentication.k8s.io/v1. log takes what client-go says
+// meanwhile; nil: nobody reads it.
+func Reviews(client rest.Interface, log *slog.Logger) Reviewer { return reviews{client, log} }
 
-type reviews struct{ client rest.Interface }
+type reviews struct {
+	client rest.Interface
+	log    *slog.Logger
+}
 
 func (r reviews) Review(ctx context.Context, ask *authenticationv1.TokenReview) (*authenticationv1.TokenReview, error) {
 	answer := &authenticationv1.TokenReview{}
-	err := r.client.Post().Resource("tokenreviews").Body(ask).Do(ctx).Into(answer)
+	err := r.client.Post().Resource("tokenreviews").Body(ask).Do(clientlog.Context(ctx, r.log)).Into(answer)
 	return answer, err
 }
 

@@ -1,7 +1,7 @@
 // Package authz decides what users may do with the node's API: everything, or
 // what the API server says in a SubjectAccessReview.
 //
-//	webhook, err := authz.NewWebhook(authz.DefaultWebhook(), authz.Reviews(client.Authorization()))
+//	webhook, err := authz.NewWebhook(authz.DefaultWebhook(), authz.Reviews(client.Authorization(), log))
 //	authorizers := []node.Ordered[server.Authorizer]{{Name: "webhook", Value: webhook}}
 //
 // Rules for callers: a Webhook keeps answers, so make one per agent. While the
@@ -14,11 +14,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/rest"
 
+	"nodekit.dev/internal/clientlog"
 	"nodekit.dev/node/server"
 	"nodekit.dev/node/server/internal/review"
 )
@@ -38,14 +40,18 @@ type Reviewer interface {
 	Review(ctx context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error)
 }
 
-// Reviews asks by a client of authorization.k8s.io/v1.
-func Reviews(client rest.Interface) Reviewer { return reviews{client} }
+// Reviews asks by a client of authorization.k8s.io/v1. log takes what client-go says
+// meanwhile; nil: nobody reads it.
+func Reviews(client rest.Interface, log *slog.Logger) Reviewer { return reviews{client, log} }
 
-type reviews struct{ client rest.Interface }
+type reviews struct {
+	client rest.Interface
+	log    *slog.Logger
+}
 
 func (r reviews) Review(ctx context.Context, ask *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
 	answer := &authorizationv1.SubjectAccessReview{}
-	err := r.client.Post().Resource("subjectaccessreviews").Body(ask).Do(ctx).Into(answer)
+	err := r.client.Post().Resource("subjectaccessreviews").Body(ask).Do(clientlog.Context(ctx, r.log)).Into(answer)
 	return answer, err
 }
 

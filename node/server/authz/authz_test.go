@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
@@ -11,7 +12,9 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/client-go/rest"
 
+	"nodekit.dev/internal/clientlog/clientlogtest"
 	"nodekit.dev/node/server"
 	"nodekit.dev/node/server/authz"
 )
@@ -130,4 +133,10 @@ func Example() {
 	fmt.Println(decision, err)
 	// Output:
 	// Allow <nil>
+}
+
+func TestLogsOfClientGoStayWithTheirAgent(t *testing.T) {
+	clientlogtest.Separate(t, authorizationv1.SchemeGroupVersion, authorizationv1.AddToScheme, func(ctx context.Context, client rest.Interface, log *slog.Logger) {
+		_, _ = authz.Reviews(client, log).Review(ctx, &authorizationv1.SubjectAccessReview{}) // refused
+	})
 }

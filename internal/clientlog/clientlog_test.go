@@ -1,4 +1,4 @@
-package kubeclient
+package clientlog
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 func TestLogContextCarriesTheLogOfClientGo(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
-	logger := logr.FromContextOrDiscard(LogContext(t.Context(), log)).WithName("reflector").WithValues("node", "edge-7")
+	logger := logr.FromContextOrDiscard(Context(t.Context(), log)).WithName("reflector").WithValues("node", "edge-7")
 	logger.Info("about itself")
 	logger.V(4).Info("more about itself")
 	if out.Len() != 0 {
@@ -23,5 +23,5 @@ func TestLogContextCarriesTheLogOfClientGo(t *testing.T) {
 	if got := out.String(); !strings.Contains(got, "level=WARN") || !strings.Contains(got, "refused") || !strings.Contains(got, "edge-7") {
 		t.Fatalf("logged %s", got)
 	}
-	logr.FromContextOrDiscard(LogContext(t.Context(), nil)).Error(nil, "nobody hears this")
+	logr.FromContextOrDiscard(Context(t.Context(), nil)).Error(nil, "nobody hears this")
 }

@@ -1,4 +1,7 @@
-package kubeclient
+// Package clientlog keeps client-go's log lines with the agent that they are of.
+//
+//	ctx = clientlog.Context(ctx, log) // whoever makes requests below ctx
+package clientlog
 
 import (
 	"context"
@@ -7,11 +10,11 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// LogContext makes client-go, which takes its logger from the context, write to
+// Context makes client-go, which takes its logger from the context, write to
 // log what happens below ctx: its errors as warnings, all else at level debug
 // and below. A nil log is silence. Without it client-go writes to klog's
 // output, which belongs to the whole process.
-func LogContext(ctx context.Context, log *slog.Logger) context.Context {
+func Context(ctx context.Context, log *slog.Logger) context.Context {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}

@@ -49,16 +49,22 @@ func lockedBy(dir, path string, err error) error {
 		return fmt.Errorf("lock of the root directory: %w", err)
 	}
 	owner, readErr := os.ReadFile(path)
-	if readErr != nil {
+	if readErr != nil || len(owner) == 0 {
 		owner = []byte("unknown")
 	}
 	return &LockedError{Dir: dir, Owner: strings.TrimSpace(string(owner))}
 }
 
+// sign writes who holds the lock. A disk that is full does not keep the agent
+// from its work, which frees space: the lock holds without the words.
 func sign(f *os.File, nodeName string) error {
-	if err := f.Truncate(0); err != nil {
+	owner := nodeName + " (pid " + strconv.Itoa(os.Getpid()) + ")\n"
+	_, err := f.WriteAt([]byte(owner), 0)
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	_, err := f.WriteAt([]byte(nodeName+" (pid "+strconv.Itoa(os.Getpid())+")\n"), 0)
-	return err
+	return f.Truncate(int64(len(owner)))
 }

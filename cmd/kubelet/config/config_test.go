@@ -163,10 +163,15 @@ func TestBadFiles(t *testing.T) {
 		"no kind": {"maxPods: 1\n", "apiVersion and kind must be set"},
 		"a list":  {"- 1\n", "want a mapping"},
 		"broken":  {header + "a: [\n", "did not find"},
+		"empty":   {"", "was empty"},
 	} {
 		_, err := NewLoader().Load(Files{Main: write(t, dir, "k.yaml", row.text)})
 		if err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: got %v, want %q", name, err, row.want)
+		}
+		_, err = NewLoader().Load(Files{DropInDir: filepath.Dir(write(t, dir, "d/k.conf", row.text))})
+		if err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s, a drop-in: got %v, want %q", name, err, row.want)
 		}
 	}
 	if _, err := NewLoader().Load(Files{Main: filepath.Join(dir, "absent")}); err == nil {

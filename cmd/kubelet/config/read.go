@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -62,6 +63,11 @@ func readFile(name string) ([]document, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
+	}
+	if len(data) == 0 {
+		// A power loss leaves such files. The defaults instead of what the node was
+		// given would be another node: other addresses, authorities and cgroups.
+		return nil, errors.New("it was empty; write it again, or leave the flag out to have the defaults")
 	}
 	return parse(name, data)
 }

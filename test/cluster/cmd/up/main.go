@@ -82,13 +82,15 @@ func explain(ctx context.Context, w *world.World) error {
 	}
 	fmt.Printf(`API server  %[1]s, logs in %[2]s
 admin       export KUBECONFIG=%[3]s; alias kubectl=%[4]s
-images      %[5]s %[6]s
+images      %[5]s (a shell), %[6]s (listens on port 8080)
 
 agent       kubelet --config=%[7]s --root-dir=%[8]s --cert-dir=%[8]s/pki \
               --container-runtime-endpoint=%[9]s --node-ip=%[10]s --hostname-override=%[11]s \
               --kubeconfig=%[12]s
 or, to join with a token, a new file and
               --kubeconfig=%[13]s/new.kubeconfig --bootstrap-kubeconfig=%[14]s
+
+look inside nodectl --root-dir=%[8]s parts
 
 Stop the agent, then this (pid %[15]d) with SIGTERM or Ctrl-C.
 `, w.Plane.Server, w.Plane.Dir(), w.Plane.AdminKubeconfig, programs.Kubectl,

@@ -27,7 +27,10 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 	g.Go("probe-states", m.states.run)
 	m.pace(g.Context())
-	return errors.Join(g.Wait(), ctx.Err())
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
 }
 
 // pace hands what is due to workers, until ctx ends.

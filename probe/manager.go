@@ -1,0 +1,184 @@
+package probe
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"nodekit.dev/internal/tasks"
+)
+
+// Manager makes the probes of all containers. Its methods may be called at any
+// time, before Run and after it too, never block, and are safe for concurrent
+// use. Use [New].
+type Manager struct {
+	cfg     Config
+	states  *mailbox
+	changes chan struct{}
+	wake    chan struct{} // the timeline begins earlier than before
+
+	mu       sync.Mutex
+	pods     map[string]*podRuns // by UID
+	restored map[string]map[Type]Tally
+	timeline timeline
+	queues   []*queue
+	turn     uint64
+	workers  int
+	news     []news
+	telling  bool
+	began    time.Time // Run
+	group    *tasks.Group
+}
+
+// podRuns are the containers of one pod.
+type podRuns struct {
+	stopping bool
+	runs     map[string]*run
+}
+
+// New checks the configuration. Nothing runs before Run does.
+func New(cfg Config) (*Manager, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	m := &Manager{
+		cfg: cfg.withDefaults(), states: newMailbox(),
+		changes: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		pods: map[string]*podRuns{}, restored: map[string]map[Type]Tally{},
+	}
+	for _, s := range cfg.Restored {
+		if s.ContainerID != "" {
+			m.restored[s.ContainerID] = s.Probes
+		}
+	}
+	for kind, check := range cfg.Checks {
+		m.queues = append(m.queues, &queue{kind: kind, check: check, limit: m.cfg.limit(kind)})
+	}
+	slices.SortFunc(m.queues, func(a, b *queue) int { return cmp.Compare(a.kind, b.kind) })
+	return m, nil
+}
+
+// States gives the first state of each run that is watched, and each change. A
+// reader that is slow holds nobody up, and misses what was replaced meanwhile.
+// All readers share one channel, which is closed when Run ends.
+func (m *Manager) States() <-chan State { return m.states.out }
+
+// Watch begins to probe one run of a container, or takes over what changed of
+// it: a probe whose Spec is another one starts over. A run with another ID
+// takes the place of the one before. An error names the field that is wrong;
+// then nothing has changed.
+func (m *Manager) Watch(c Container) error {
+	if err := m.validate(&c); err != nil {
+		return fmt.Errorf("container %s of pod %s/%s: %w", c.Name, c.Namespace, c.Pod, err)
+	}
+	now := time.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	pod := m.pods[c.UID]
+	if pod == nil {
+		pod = &podRuns{runs: map[string]*run{}}
+		m.pods[c.UID] = pod
+	}
+	r := pod.runs[c.Name]
+	if r != nil && r.c.ID != c.ID {
+		m.end(r)
+		r = nil
+	}
+	if r == nil {
+		r = &run{began: began(c.StartedAt, now), stopping: pod.stopping}
+		pod.runs[c.Name] = r
+	}
+	m.update(r, c, now)
+	return nil
+}
+
+func (m *Manager) validate(c *Container) error {
+	var errs []error
+	for _, t := range types() {
+		spec := c.spec(t)
+		if spec == nil {
+			continue
+		}
+		if err := spec.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("%s probe: %w", t, err))
+		} else if m.queueOf(spec.kind()) == nil {
+			errs = append(errs, fmt.Errorf("%s probe: there is no check of kind %q", t, spec.kind()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (m *Manager) queueOf(kind Kind) *queue {
+	for _, q := range m.queues {
+		if q.kind == kind {
+			return q
+		}
+	}
+	return nil
+}
+
+// Forget ends the probes of a container. A check that runs is cancelled, and
+// its result dropped.
+func (m *Manager) Forget(uid, name string) {
+	m.mu.Lock()
+	if pod := m.pods[uid]; pod != nil {
+		m.forget(pod, name)
+		if len(pod.runs) == 0 && !pod.stopping {
+			delete(m.pods, uid)
+		}
+	}
+	m.mu.Unlock()
+	m.tell()
+}
+
+// ForgetPod is Forget for all containers of a pod; it also forgets Stopping.
+func (m *Manager) ForgetPod(uid string) {
+	m.mu.Lock()
+	if pod := m.pods[uid]; pod != nil {
+		for name := range pod.runs {
+			m.forget(pod, name)
+		}
+		delete(m.pods, uid)
+	}
+	m.mu.Unlock()
+	m.tell()
+}
+
+func (m *Manager) forget(pod *podRuns, name string) {
+	r := pod.runs[name]
+	if r == nil {
+		return
+	}
+	m.end(r)
+	delete(pod.runs, name)
+	m.states.drop(r.key())
+	if len(m.cfg.Observers) > 0 {
+		m.news = append(m.news, news{forgotten: &r.c})
+	}
+}
+
+// Stopping ends the liveness and startup probes of a pod that is being
+// stopped, those of containers that are watched later too: from now on none is
+// Unhealthy. Readiness is checked on. It holds until ForgetPod.
+func (m *Manager) Stopping(uid string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	pod := m.pods[uid]
+	if pod == nil {
+		pod = &podRuns{runs: map[string]*run{}}
+		m.pods[uid] = pod
+	}
+	pod.stopping = true
+	for _, r := range pod.runs {
+		r.stopping = true
+		for _, p := range r.probes {
+			if p != nil && p.typ != Readiness {
+				m.stop(p)
+			}
+		}
+		m.publish(r)
+	}
+}

@@ -135,6 +135,7 @@ type Parts struct {
 	Allocator Allocator
 	Cgroups   Cgroups
 	Handlers  HookRunner
+	Prober    Prober
 	// Environment, RuntimeClasses and UserNamespaces as in [podactor.Parts].
 	Environment    Environment
 	RuntimeClasses RuntimeClasses

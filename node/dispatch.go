@@ -89,6 +89,7 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 	health := time.NewTicker(d.cfg.HealthPeriod)
 	defer health.Stop()
 	hints := d.parts.Watcher.Hints()
+	results := d.probeResults()
 	stop, drainOver := ctx.Done(), (<-chan time.Time)(nil)
 	d.checkReady(ctx)
 	for {
@@ -117,6 +118,12 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 				continue
 			}
 			d.hint(hint)
+		case result, open := <-results:
+			if !open {
+				results = nil
+				continue
+			}
+			d.Probe(result.UID, result.Container, result.Probe)
 		case result := <-d.scans:
 			d.scanned(result)
 		case result := <-d.checks:
@@ -130,6 +137,14 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// probeResults is nil without a prober, and then never read.
+func (d *dispatcher) probeResults() <-chan podactor.ProbeResult {
+	if d.parts.Prober == nil {
+		return nil
+	}
+	return d.parts.Prober.Results()
 }
 
 // hint wakes the pod that the runtime has news of.

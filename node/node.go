@@ -55,7 +55,7 @@ func New(cfg Config, parts Parts) (*Node, error) {
 		Engine: parts.Engine, Watcher: parts.Watcher, Puller: parts.Puller, Mounter: parts.Mounter,
 		Specs: groups.specs.around(parts.Specs), Admitters: groups.admitters, Allocator: parts.Allocator, Cgroups: parts.Cgroups,
 		Environment: parts.Environment, RuntimeClasses: parts.RuntimeClasses, UserNamespaces: parts.UserNamespaces,
-		Handlers: parts.Handlers, Hooks: groups.hooks,
+		Handlers: parts.Handlers, Prober: parts.Prober, Hooks: groups.hooks,
 		Gate:     gate.New(cfg.StartWidth, cfg.StartPatience),
 		Packer:   podactor.NewPacker(),
 		Events:   eventFan{sinks: parts.EventSinks, log: parts.Log},

@@ -30,6 +30,8 @@ type (
 	Specs = podactor.Specs
 	// HookRunner runs the postStart and preStop handlers of containers.
 	HookRunner = podactor.HookRunner
+	// Prober checks containers again and again.
+	Prober = podactor.Prober
 	// Environment fetches what the environment of a container names.
 	Environment = podactor.Environment
 	// RuntimeClasses knows the runtime's handler of each RuntimeClass.
@@ -100,6 +102,10 @@ type (
 	UserNamespaceResult = podactor.UserNamespaceResult
 	// HandlerRequest names one lifecycle handler to run.
 	HandlerRequest = podactor.HandlerRequest
+	// ProbeRequest names one run of a container to probe.
+	ProbeRequest = podactor.ProbeRequest
+	// ProbeResult is a prober's word on one container.
+	ProbeResult = podactor.ProbeResult
 	// StatusUpdate is one new status of one pod.
 	StatusUpdate = podactor.StatusUpdate
 	// PodEvent is one event about one pod.

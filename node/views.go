@@ -79,6 +79,15 @@ func (n *Node) Probe(uid, container string, probe lifecycle.Probe) bool {
 	return actor != nil
 }
 
+// Tell hands out an event about the pod; false: no such pod.
+func (n *Node) Tell(uid string, event lifecycle.Event) bool {
+	actor := n.actor(uid)
+	if actor != nil {
+		actor.Tell(event)
+	}
+	return actor != nil
+}
+
 // Poke makes the pod look at the runtime again; false: no such pod.
 func (n *Node) Poke(uid string) bool {
 	actor := n.actor(uid)

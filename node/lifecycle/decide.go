@@ -33,6 +33,7 @@ func Decide(in Input) Plan {
 	}
 	d.tellFailures()
 	d.report()
+	d.planProbes()
 	return d.finish()
 }
 

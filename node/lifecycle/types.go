@@ -36,6 +36,9 @@ type Plan struct {
 	// lasts: about decisions and about failed actions. What only the one who
 	// runs an action knows (Pulled, Created, Started) is not among them.
 	Events []Event
+	// Probes are the runs whose probes are to be made from now until the next
+	// plan, in the order of the spec.
+	Probes []ProbedRun `json:",omitempty"`
 	// Wake is when to decide again if nothing happens before; zero: never.
 	Wake time.Time
 	// LookSince asks for a look at the runtime that begins then or later, as what

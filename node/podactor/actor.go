@@ -86,6 +86,12 @@ func (a *Actor) Probe(container string, probe lifecycle.Probe) {
 	})
 }
 
+// Tell hands out an event about the pod, such as that a probe failed. After
+// Run returned nobody hears it.
+func (a *Actor) Tell(event lifecycle.Event) {
+	a.inbox.put(func(n *news) { n.events = append(n.events, event) })
+}
+
 // NetworkReady brings the runtime's word on its network.
 func (a *Actor) NetworkReady(ready bool) { a.inbox.put(func(n *news) { n.network = &ready }) }
 
@@ -130,6 +136,7 @@ type run struct {
 	imageUser  map[string]string       // what images ask to run as, by container name
 	preStopRan map[string]bool         // container IDs whose preStop hook is over
 	told       map[string]*startedCall // by ID: containers that the Started hooks were told of; nil: done
+	probed     map[string]ProbeRequest // what the prober was asked for last, by container name
 	published  *StatusUpdate
 }
 
@@ -141,6 +148,7 @@ func newRun(a *Actor, group *tasks.Group) *run {
 		imageUser:  map[string]string{},
 		preStopRan: map[string]bool{},
 		told:       map[string]*startedCall{},
+		probed:     map[string]ProbeRequest{},
 	}
 }
 
@@ -165,6 +173,7 @@ func (r *run) loop(ctx context.Context) error {
 			r.onAlarm(time.Now())
 		}
 	}
+	r.forgetProbes()
 	return nil
 }
 
@@ -272,6 +281,7 @@ func (r *run) step() {
 	for _, key := range plan.Cancel {
 		r.cancel(key)
 	}
+	r.keepProbes(plan.Probes)
 	r.keepStartedHooks() // before the actions: those of hooks wait for what this calls off
 	for _, action := range plan.Do {
 		r.start(action)

@@ -83,6 +83,8 @@ type Parts struct {
 	UserNamespaces UserNamespaces
 	// Handlers nil: a postStart or preStop handler fails with a message.
 	Handlers HookRunner
+	// Prober nil: probes are not made; containers with one are never ready.
+	Prober Prober
 	// Hooks nil: no vendor hooks.
 	Hooks Hooks
 	// Gate nil: sandboxes and containers start without waiting in line.

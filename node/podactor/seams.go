@@ -257,6 +257,37 @@ type HandlerRequest struct {
 	PodIPs      []string
 }
 
+// Prober checks containers again and again. The default is package probe.
+//
+// No method blocks; they are called concurrently for different pods.
+type Prober interface {
+	// Watch makes the probes of one run of a container from now on. It is called
+	// again when anything of the request changes; a new run takes the place of
+	// the one before. An error names the field that can not be.
+	Watch(req ProbeRequest) error
+	// Rest ends the checks of a container until the next Watch: its run ended,
+	// is being stopped, or its pod ends. Nothing is said of it any more.
+	Rest(req ProbeRequest)
+	// Forget ends all there is of a pod. Unknown UIDs are fine.
+	Forget(uid string)
+	// Results are the prober's words. The channel is the same on every call and
+	// has one reader; only the newest result of a container matters.
+	Results() <-chan ProbeResult
+}
+
+// ProbeRequest names one run of a container and what its probes need.
+type ProbeRequest struct {
+	Pod *corev1.Pod
+	Run lifecycle.ProbedRun
+}
+
+// ProbeResult is the prober's word on one container.
+type ProbeResult struct {
+	UID       string
+	Container string
+	Probe     lifecycle.Probe
+}
+
 // Hooks are the vendor's hooks, already put in order.
 type Hooks interface {
 	// Prepare runs before anything of the pod exists on the node, Started after

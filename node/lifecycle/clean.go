@@ -5,7 +5,7 @@ package lifecycle
 // nobody deleted it), its dead containers and directories stay.
 func (d *decision) clean() {
 	if d.anyActive() {
-		d.stopAll() // a start that won late
+		d.stopWithHooks() // a start that won late: the hooks are owed to it as to any other
 		return
 	}
 	leaves := d.mem.Ending.Reason.Leaves()

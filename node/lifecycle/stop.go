@@ -23,6 +23,11 @@ const (
 // hooks, the containers.
 func (d *decision) stop() {
 	d.cancelKinds(Admit, RunHooksPrepare, EnsureCgroup, Mount, Pull, RunSandbox, StartContainer, RunPostStart)
+	d.stopWithHooks()
+}
+
+// stopWithHooks stops the containers once the vendor's hooks are done.
+func (d *decision) stopWithHooks() {
 	if d.stoppingHooksDone() {
 		d.stopAll()
 	}

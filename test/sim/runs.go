@@ -77,12 +77,9 @@ func (l *life) planProbes(w *world, c *container, spec *corev1.Container) {
 		return func() {
 			p := lifecycle.Probe{ContainerID: c.ID}
 			if spec.StartupProbe != nil {
-				p.Started = started
 				c.started = c.started || (alive(c) && *started)
 			}
-			if spec.ReadinessProbe != nil {
-				p.Ready = ready
-			}
+			p.Started, p.Ready = started, ready
 			l.tellProbe(w, c, p)
 		}
 	}
@@ -103,10 +100,23 @@ func (l *life) tellProbe(w *world, c *container, p lifecycle.Probe) {
 			if old := a.seen.Probes[c.Name]; old.ContainerID == c.ID && old.Unhealthy && !l.healed {
 				p.Unhealthy = true
 			}
-			a.seen.Probes[c.Name] = p
+			a.seen.Probes[c.Name] = probed(a.want.Pod, c.Name, p)
 			a.step()
 		}
 	}
+}
+
+// probed leaves what the pod the agent runs has a probe for: the plan may have
+// been made for another pod of the same UID, with other probes.
+func probed(pod *corev1.Pod, name string, p lifecycle.Probe) lifecycle.Probe {
+	spec, _, _ := specOf(pod, name)
+	if spec == nil || spec.StartupProbe == nil {
+		p.Started = nil
+	}
+	if spec == nil || spec.ReadinessProbe == nil {
+		p.Ready = nil
+	}
+	return p
 }
 
 // probeNews has one probe change its mind.

@@ -79,6 +79,8 @@ func TestLivesThatWereBroken(t *testing.T) {
 		8885,                       // back-off: all containers were restarted after a change of the spec
 		1006062,                    // progress: what was signalled by a dead agent ended an hour later
 		31553, 31903, 35372, 39807, // a late sandbox, an end without a run, a long run, a doubled container
+		35164, // hooks before stop: a dead agent's start took effect while the pod was cleaned
+		63264, // progress: the prober spoke of the probes of the pod before
 	} {
 		if result := Run(Options{Seed: seed}); result.Broken != nil {
 			t.Errorf("seed %d: %v", seed, result.Broken)

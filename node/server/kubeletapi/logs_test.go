@@ -135,6 +135,9 @@ func TestLogsThatAreNot(t *testing.T) {
 		w.mu.Unlock()
 		answers{logsPath: want}.check(t, w, http.MethodGet)
 	}
+	w.mu.Lock()
+	status.State, status.LastTerminationState = waiting("CrashLoopBackOff"), corev1.ContainerState{} // whichever row came last
+	w.mu.Unlock()
 	answers{logsPath + "?previous=true": `badrequest previous terminated container "app" in pod "web" not found`}.check(t, w, http.MethodGet)
 }
 

@@ -3,6 +3,7 @@ package probe
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -84,7 +85,7 @@ func (r *rig) run() {
 
 func (r *rig) stop() {
 	r.cancel()
-	if err := <-r.ended; err != context.Canceled {
+	if err := <-r.ended; !errors.Is(err, context.Canceled) {
 		r.Errorf("Run ended with %v", err)
 	}
 	synctest.Wait()

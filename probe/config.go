@@ -35,26 +35,28 @@ const defaultWorkers = 512
 func (c Config) Validate() error {
 	var errs []error
 	if len(c.Checks) == 0 {
-		errs = append(errs, errors.New("Checks: none: at least one kind must have a check"))
+		errs = append(errs, wrong("Checks", "none: at least one kind must have a check"))
 	}
 	for kind, check := range c.Checks {
 		if kind == "" || check == nil {
-			errs = append(errs, fmt.Errorf("Checks[%q]: must have a name and a check", kind))
+			errs = append(errs, wrong(fmt.Sprintf("Checks[%q]", kind), "must have a name and a check"))
 		}
 	}
 	if c.Workers < 0 {
-		errs = append(errs, fmt.Errorf("Workers: %d: must not be negative", c.Workers))
+		errs = append(errs, wrong("Workers", fmt.Sprintf("%d: must not be negative", c.Workers)))
 	}
 	for kind, limit := range c.Limits {
 		if limit < 1 {
-			errs = append(errs, fmt.Errorf("Limits[%q]: %d: must be at least 1", kind, limit))
+			errs = append(errs, wrong(fmt.Sprintf("Limits[%q]", kind), fmt.Sprintf("%d: must be at least 1", limit)))
 		}
 		if c.Checks[kind] == nil {
-			errs = append(errs, fmt.Errorf("Limits[%q]: there is no check of this kind", kind))
+			errs = append(errs, wrong(fmt.Sprintf("Limits[%q]", kind), "there is no check of this kind"))
 		}
 	}
 	return errors.Join(errs...)
 }
+
+func wrong(field, text string) error { return fmt.Errorf("%s: %s", field, text) }
 
 func (c Config) withDefaults() Config {
 	if c.Workers == 0 {

@@ -59,7 +59,7 @@ func (m *Manager) tell() {
 func (m *Manager) tellAll(n news) {
 	for i := range m.cfg.Observers {
 		o := &m.cfg.Observers[i]
-		m.contain("observer of probes", func() {
+		_ = m.contain("observer of probes", func() { // it is in the log
 			switch {
 			case n.checked != nil && o.Checked != nil:
 				o.Checked(*n.checked)

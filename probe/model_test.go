@@ -2,6 +2,7 @@ package probe
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -75,12 +76,13 @@ func (s script) ours(t *testing.T) (lines []string) {
 		r.run()
 		r.watch(s.c)
 		c := s.c
-		for i := range s.ticks {
+		for _, i := range slices.Sorted(maps.Keys(s.events)) {
+			r.pass(time.Duration(i)*tick - time.Since(r.start))
 			switch s.events[i] {
 			case "stopping":
 				r.Stopping(c.UID)
 			case "again":
-				if len(r.Saved())+len(r.pods) > 0 && r.pods[c.UID] != nil && len(r.pods[c.UID].runs) > 0 {
+				if pod := r.pods[c.UID]; pod != nil && len(pod.runs) > 0 {
 					r.watch(c)
 				}
 			case "new":
@@ -90,8 +92,8 @@ func (s script) ours(t *testing.T) (lines []string) {
 			case "forget":
 				r.Forget(c.UID, c.Name)
 			}
-			time.Sleep(tick) // fake time
 		}
+		r.pass(time.Duration(s.ticks)*tick - time.Since(r.start))
 		r.stop()
 		r.mu.Lock()
 		defer r.mu.Unlock()

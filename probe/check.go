@@ -61,6 +61,15 @@ const (
 // context carries the probe's timeout. It is called concurrently.
 type Check func(ctx context.Context, t Target) Outcome
 
+// Checker makes checks of one kind. A [Check] is one by itself.
+type Checker interface {
+	// Check is as [Check] says.
+	Check(ctx context.Context, t Target) Outcome
+}
+
+// Check calls c.
+func (c Check) Check(ctx context.Context, t Target) Outcome { return c(ctx, t) }
+
 // Outcome is what one check found.
 type Outcome struct {
 	Result Result

@@ -15,6 +15,10 @@ type Container struct {
 	Ports []corev1.ContainerPort
 	// StartedAt is when this run began; zero: when it is first watched.
 	StartedAt time.Time
+	// WasStarted and WasReady are what was told of this run before it was first
+	// watched, by an agent before this one. They hold until a check says
+	// otherwise; what was restored of the run goes before them.
+	WasStarted, WasReady bool
 	// A probe that the container does not have is nil.
 	Liveness, Readiness, Startup *Spec
 }

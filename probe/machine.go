@@ -6,13 +6,14 @@ import "time"
 
 // update takes over what is new of a run, and begins what is to begin.
 func (m *Manager) update(r *run, c Container, now time.Time) {
-	if saved, found := m.restored[c.ID]; found && c.ID != "" {
+	saved, found := m.restored[c.ID]
+	if found && c.ID != "" {
 		delete(m.restored, c.ID)
-		r.wait = restoreSpread
-		m.replace(r, c, saved)
-	} else {
-		m.replace(r, c, nil)
 	}
+	if r.c.ID == "" && (found || c.WasStarted || c.WasReady) {
+		r.wait = restoreSpread
+	}
+	m.replace(r, c, saved)
 	r.c = c
 	for _, p := range r.probes {
 		if p != nil && p.typ != Readiness && p.tally.Value == Failure && !r.stopping {
@@ -41,6 +42,9 @@ func (m *Manager) replace(r *run, c Container, saved map[Type]Tally) {
 		p := &prober{
 			run: r, typ: t, spec: *spec, queue: m.queueOf(spec.kind()),
 			share: shareOf(c.UID, c.Name, t), tally: initial(t),
+		}
+		if r.c.ID == "" { // the first time
+			p.tally = before(t, &c)
 		}
 		if tally, found := saved[t]; found {
 			p.tally = tally

@@ -49,16 +49,35 @@ func New(cfg Config) (*Manager, error) {
 		changes: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 		pods: map[string]*podRuns{}, restored: map[string]map[Type]Tally{},
 	}
-	for _, s := range cfg.Restored {
-		if s.ContainerID != "" {
-			m.restored[s.ContainerID] = s.Probes
-		}
-	}
+	m.Restore(cfg.Restored)
 	for kind, check := range cfg.Checks {
 		m.queues = append(m.queues, &queue{kind: kind, check: check, limit: m.cfg.limit(kind)})
 	}
 	slices.SortFunc(m.queues, func(a, b *queue) int { return cmp.Compare(a.kind, b.kind) })
 	return m, nil
+}
+
+// Restore is Config.Restored for results that are read later. It does nothing
+// for containers that are watched already.
+func (m *Manager) Restore(saved []Saved) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range saved {
+		if s.ContainerID != "" && !m.watches(s.ContainerID) {
+			m.restored[s.ContainerID] = s.Probes
+		}
+	}
+}
+
+func (m *Manager) watches(id string) bool {
+	for _, pod := range m.pods {
+		for _, r := range pod.runs {
+			if r.c.ID == id {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // States gives the first state of each run that is watched, and each change. A

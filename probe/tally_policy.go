@@ -23,6 +23,15 @@ func initial(t Type) Tally {
 	return Tally{}
 }
 
+// before is what counts of a run that was told to be started or ready before it
+// was first watched.
+func before(t Type, c *Container) Tally {
+	if t == Startup && c.WasStarted || t == Readiness && c.WasReady {
+		return Tally{Value: Success}
+	}
+	return initial(t)
+}
+
 // add counts one result. One that is not known changes nothing.
 func (t Tally) add(r Result, s *Spec) Tally {
 	threshold := s.SuccessThreshold

@@ -14,6 +14,7 @@ import (
 	"nodekit.dev/node/podspec"
 	"nodekit.dev/node/server"
 	"nodekit.dev/node/wire"
+	"nodekit.dev/probe/probefx"
 	"nodekit.dev/resources/resourcesfx"
 	"nodekit.dev/runtime/runtimefx"
 	"nodekit.dev/volume/volumefx"
@@ -27,9 +28,10 @@ func Module() fx.Option {
 		runtimefx.Module(),
 		volumefx.Module(),
 		resourcesfx.Module(),
+		probefx.Module(),
 		fx.Decorate(complete),
 		cluster(),
-		fx.Provide(newLifecycle, newThisNode, builder, specs, handlerRunner, newNode),
+		fx.Provide(newLifecycle, newThisNode, builder, specs, handlerRunner, newProbeEvents, probeConfig, prober, newNode),
 	)
 }
 
@@ -78,6 +80,7 @@ type parts struct {
 	Allocator node.Allocator
 	Cgroups   node.Cgroups
 	Handlers  node.HookRunner
+	Prober    node.Prober
 
 	Environment    node.Environment
 	RuntimeClasses node.RuntimeClasses
@@ -85,6 +88,8 @@ type parts struct {
 
 	// RunningLogs learns from what the watcher shows, for log rotation.
 	RunningLogs *wire.RunningLogs
+	// ProbeEvents tells of probes, where the prober is the default one.
+	ProbeEvents *wire.ProbeEvents
 	// ThisNode and Contents stand between those of Cluster and the others.
 	ThisNode *wire.ThisNode
 	Contents *wire.Contents
@@ -129,7 +134,7 @@ func newNode(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, log *slog.Logger
 	np := node.Parts{
 		Engine: wire.RemovingFiles(p.Engine, cfg), Watcher: p.RunningLogs.Watching(p.Watcher), Puller: p.Puller, Specs: p.Specs,
 		Mounter:   wire.RemovingLogs(p.Mounter, cfg.PodLogsDir, cfg.Host.LogLinksDir),
-		Allocator: p.Allocator, Cgroups: p.Cgroups, Handlers: p.Handlers,
+		Allocator: p.Allocator, Cgroups: p.Cgroups, Handlers: p.Handlers, Prober: p.Prober,
 		Environment: p.Environment, RuntimeClasses: p.RuntimeClasses, UserNamespaces: p.UserNamespaces,
 		Sources: p.Sources, Mutators: p.Mutators, Admitters: p.Admitters, Hooks: p.Hooks,
 		SandboxMutators: p.SandboxMutators, ContainerMutators: p.ContainerMutators, StatusMutators: p.StatusMutators,
@@ -151,6 +156,7 @@ func newNode(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, log *slog.Logger
 	}
 	attach(n)
 	tell(n)
+	p.ProbeEvents.Attach(n)
 	p.ThisNode.Keep(joined.Registration)
 	routes, err := sortRoutes(p.Routes)
 	if err != nil {

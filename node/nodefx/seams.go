@@ -25,6 +25,7 @@ func seams() []reflect.Type {
 		reflect.TypeFor[node.Specs](),
 		reflect.TypeFor[node.HookRunner](),
 		reflect.TypeFor[handlers.Execer](),
+		reflect.TypeFor[node.Prober](),
 		reflect.TypeFor[node.Environment](),
 		reflect.TypeFor[node.RuntimeClasses](),
 		reflect.TypeFor[node.UserNamespaces](),

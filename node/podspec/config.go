@@ -68,6 +68,10 @@ type Config struct {
 	// StopSignals (gate ContainerStopSignals, Alpha) lets containers name the
 	// signal that ends them.
 	StopSignals bool
+	// ProbeH2C (gate H2CContainerProbe, Alpha) lets HTTP probes name their
+	// protocol, and ProbeGRPCTLS (gate GRPCContainerProbeTLS, Alpha) gRPC probes
+	// their mode.
+	ProbeH2C, ProbeGRPCTLS bool
 	// ExtraMaskedPaths are hidden from containers besides the stock list.
 	ExtraMaskedPaths []string
 

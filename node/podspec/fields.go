@@ -168,9 +168,10 @@ func containerRule(path string) (rule, bool) {
 	case "volumeMounts[].name", "volumeMounts[].readOnly", "volumeMounts[].mountPath", "volumeMounts[].subPath",
 		"volumeMounts[].mountPropagation", "volumeMounts[].recursiveReadOnly", "volumeMounts[].subPathExpr":
 		return rule{acted, "package volume; values are looked at in values.go"}, true
-	case "volumeMounts[].bindMountOptions", "volumeDevices",
-		"livenessProbe", "readinessProbe", "startupProbe":
+	case "volumeMounts[].bindMountOptions", "volumeDevices":
 		return rule{refused, notYet}, true
+	case "livenessProbe", "readinessProbe", "startupProbe":
+		return rule{acted, "package probe; some of it by feature gate, see values.go"}, true
 	}
 	return rule{}, false
 }
@@ -200,7 +201,7 @@ func hookRule(path string) (rule, bool) {
 	case "exec", "sleep", "httpGet.path", "httpGet.port", "httpGet.host", "httpGet.scheme", "httpGet.httpHeaders":
 		return rule{acted, "node/handlers"}, true
 	case "httpGet.protocol":
-		return rule{refused, "the feature gate H2CContainerProbe is off"}, true
+		return rule{refused, "for probes only"}, true
 	case "tcpSocket":
 		return rule{refused, "not a handler of a lifecycle hook"}, true
 	}

@@ -153,7 +153,20 @@ func (b *Builder) refusedByGate(c *corev1.Container, at string) []refusal {
 			out = append(out, refusal{fmt.Sprintf("%s.env[%d].valueFrom.fileKeyRef", at, i), "the feature gate EnvFiles is off", ""})
 		}
 	}
-	return out
+	out = append(out, b.refusedInProbe(c.LivenessProbe, at+".livenessProbe")...)
+	out = append(out, b.refusedInProbe(c.ReadinessProbe, at+".readinessProbe")...)
+	return append(out, b.refusedInProbe(c.StartupProbe, at+".startupProbe")...)
+}
+
+func (b *Builder) refusedInProbe(p *corev1.Probe, at string) []refusal {
+	switch {
+	case p == nil:
+	case !b.cfg.ProbeH2C && p.HTTPGet != nil && p.HTTPGet.Protocol != nil:
+		return []refusal{{at + ".httpGet.protocol", "the feature gate H2CContainerProbe is off", ""}}
+	case !b.cfg.ProbeGRPCTLS && p.GRPC != nil && p.GRPC.Mode != nil:
+		return []refusal{{at + ".grpc.mode", "the feature gate GRPCContainerProbeTLS is off", ""}}
+	}
+	return nil
 }
 
 func refusedMount(c *corev1.Container, m *corev1.VolumeMount, at string) []refusal {

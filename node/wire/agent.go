@@ -11,6 +11,7 @@ import (
 	"nodekit.dev/node"
 	"nodekit.dev/node/handlers"
 	"nodekit.dev/node/podspec"
+	"nodekit.dev/probe"
 	"nodekit.dev/resources/cgroups"
 	"nodekit.dev/runtime/cri"
 	"nodekit.dev/runtime/images"
@@ -27,6 +28,7 @@ type Agent struct {
 	client   *cri.Client // nil where nobody needs the CRI
 	thisNode ThisNode
 	contents Contents
+	probes   ProbeEvents
 	runs     []Part
 	close    []func() error
 	ran      atomic.Bool
@@ -45,7 +47,7 @@ func New(cfg Config, opts ...Option) (*Agent, error) {
 		o(&a.parts)
 	}
 	a.hooks()
-	for _, fill := range []func() error{a.runtime, a.cluster, a.mounts, a.resources, a.makeNode} {
+	for _, fill := range []func() error{a.runtime, a.prober, a.cluster, a.mounts, a.resources, a.makeNode} {
 		if err := fill(); err != nil {
 			return nil, fmt.Errorf("agent: %w", errors.Join(err, a.closeAll()))
 		}
@@ -94,6 +96,7 @@ func (a *Agent) makeNode() error {
 		return err
 	}
 	attach(a.node)
+	a.probes.Attach(a.node)
 	host, err := HostParts(a.cfg)
 	if err != nil {
 		return err
@@ -283,6 +286,25 @@ func (a *Agent) handlers() error {
 		return err
 	}
 	a.parts.Handlers = h
+	return nil
+}
+
+// prober makes the probes of containers, and keeps what they find.
+func (a *Agent) prober() error {
+	if a.parts.Prober != nil {
+		return nil
+	}
+	cfg, err := ProbeConfig(a.cfg, a.parts.Execer, a.parts.ProbeParts, &a.probes)
+	if err != nil {
+		return err
+	}
+	manager, err := probe.New(cfg)
+	if err != nil {
+		return err
+	}
+	p := NewProber(a.cfg, manager)
+	a.parts.Prober = p
+	a.runs = append(a.runs, Part{"probes", manager.Run}, Part{"probe-results", p.Run})
 	return nil
 }
 

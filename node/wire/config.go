@@ -9,6 +9,8 @@ import (
 	"nodekit.dev/node"
 	"nodekit.dev/node/admission"
 	"nodekit.dev/node/podspec"
+	"nodekit.dev/probe"
+	"nodekit.dev/probe/checks"
 	"nodekit.dev/resources/cgroups"
 	"nodekit.dev/resources/userns"
 	"nodekit.dev/runtime"
@@ -43,6 +45,10 @@ type Config struct {
 	Spec    podspec.Config
 	Cgroups cgroups.Config
 	Volume  volume.Config
+	// Probe says how probes are made; its Checks are added to the stock ones, which
+	// ProbeChecks is about.
+	Probe       probe.Config
+	ProbeChecks checks.Config
 	// Users are the node's user IDs that pods get ranges of (hostUsers: false).
 	Users userns.Config
 	// Admission says how pods are let in by ports, labels and taints.

@@ -18,10 +18,13 @@ type Parts struct {
 	// PullAuth finds credentials for images; nil: Config.Images.Auth, which is
 	// nil for anonymous pulls.
 	PullAuth images.PullAuth
-	// Execer runs the commands of lifecycle handlers; nil: the CRI runtime.
+	// Execer runs the commands of lifecycle handlers and of probes; nil: the CRI
+	// runtime.
 	Execer handlers.Execer
 	// VolumePlugins come before the stock ones and so take their volumes.
 	VolumePlugins []node.Ordered[volume.Plugin]
+	// ProbeParts are for the default prober alone.
+	ProbeParts
 	// ClusterParts are what the agent has of its cluster; Join makes those that
 	// are nil, see cluster.Join.
 	ClusterParts

@@ -1,0 +1,122 @@
+package wire
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"nodekit.dev/internal/tasks"
+	"nodekit.dev/node"
+	"nodekit.dev/node/lifecycle"
+	"nodekit.dev/probe"
+)
+
+// Prober is package probe as a part of the pod machine. Its Run must run beside
+// the manager's.
+type Prober struct {
+	manager *probe.Manager
+	results chan node.ProbeResult
+	file    string // empty: nothing is kept
+	log     *slog.Logger
+	restore sync.Once
+}
+
+// NewProber makes the prober's checks a part of a node. What they find is kept
+// in the agent's root directory, unless containers are to begin anew with each
+// agent (lifecycle.Rules.ProbesAfterRestart).
+func NewProber(cfg Config, manager *probe.Manager) *Prober {
+	p := &Prober{manager: manager, results: make(chan node.ProbeResult), log: cfg.Log.With("part", "probe")}
+	if !cfg.Node.Rules.ProbesAfterRestart {
+		p.file = filepath.Join(cfg.RootDir, probesFile)
+	}
+	return p
+}
+
+// Watch has the manager probe a run of a container.
+func (p *Prober) Watch(req node.ProbeRequest) error {
+	p.restore.Do(p.read) // not before the root directory is this agent's
+	return p.manager.Watch(probed(req))
+}
+
+// Rest keeps what is known of the container and checks nothing of it.
+func (p *Prober) Rest(req node.ProbeRequest) {
+	c := probed(req)
+	c.Liveness, c.Readiness, c.Startup = nil, nil, nil
+	_ = p.manager.Watch(c) // errors are about probes, and it has none
+}
+
+// Forget ends all there is of a pod.
+func (p *Prober) Forget(uid string) { p.manager.ForgetPod(uid) }
+
+// Results are the words of the manager for the pod machine.
+func (p *Prober) Results() <-chan node.ProbeResult { return p.results }
+
+// probed turns a run of the pod machine into one of package probe.
+func probed(req node.ProbeRequest) probe.Container {
+	out := probe.Container{
+		Namespace: req.Pod.Namespace, Pod: req.Pod.Name, UID: string(req.Pod.UID),
+		Name: req.Run.Container, ID: req.Run.ContainerID,
+		Host: req.Run.Host, StartedAt: req.Run.StartedAt,
+		WasStarted: req.Run.Started, WasReady: req.Run.Ready,
+	}
+	if c := containerOf(req.Pod, req.Run.Container); c != nil {
+		out.Ports = c.Ports
+		out.Liveness, out.Readiness, out.Startup = specOf(c.LivenessProbe), specOf(c.ReadinessProbe), specOf(c.StartupProbe)
+	}
+	return out
+}
+
+func specOf(p *corev1.Probe) *probe.Spec {
+	if p == nil {
+		return nil
+	}
+	spec := probe.SpecOf(p)
+	return &spec
+}
+
+func containerOf(pod *corev1.Pod, name string) *corev1.Container {
+	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// Run passes on what the manager finds, and keeps it on disk, until ctx ends.
+func (p *Prober) Run(ctx context.Context) error {
+	group := tasks.New(ctx)
+	group.Go("probe-results", p.passOn)
+	group.Go("probe-file", p.keep)
+	return group.Wait()
+}
+
+func (p *Prober) passOn(ctx context.Context) error {
+	for {
+		select {
+		case state, open := <-p.manager.States():
+			if !open {
+				return nil
+			}
+			select {
+			case p.results <- resultOf(state):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func resultOf(s probe.State) node.ProbeResult {
+	return node.ProbeResult{UID: s.UID, Container: s.Container, Probe: lifecycle.Probe{
+		ContainerID: s.ContainerID, Started: s.Started, Ready: s.Ready,
+		Unhealthy: s.Unhealthy, Message: s.Message, Grace: s.Grace,
+	}}
+}

@@ -1,0 +1,85 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"time"
+
+	"nodekit.dev/internal/atomicfile"
+	"nodekit.dev/probe"
+)
+
+const (
+	// probesFile below the root directory keeps the results of probes over a
+	// restart of the agent.
+	probesFile = "prober_state"
+
+	// probesPause is the least time between two writes of that file: a crash may
+	// lose what was new in it, which the first checks after it find again.
+	probesPause = time.Second
+)
+
+// read gives the manager what an agent before this one knew. A file that is
+// damaged stops nobody: it is set aside, and probes begin with what was told
+// of their containers.
+func (p *Prober) read() {
+	if p.file == "" {
+		return
+	}
+	data, err := atomicfile.ReadChecked(p.file)
+	if errors.Is(err, os.ErrNotExist) {
+		return
+	}
+	var saved []probe.Saved
+	if err == nil {
+		err = json.Unmarshal(data, &saved)
+	}
+	if err != nil {
+		aside, moveErr := atomicfile.SetAside(p.file, "damaged")
+		p.log.Warn("the results of probes before the restart are lost; every probe is made at once",
+			"file", p.file, "movedTo", aside, "err", errors.Join(err, moveErr))
+		return
+	}
+	p.manager.Restore(saved)
+}
+
+// keep writes the file soon after each change, and a last time when ctx ends.
+func (p *Prober) keep(ctx context.Context) error {
+	if p.file == "" {
+		return nil
+	}
+	failed := false
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-p.manager.Changes():
+			wait(ctx, probesPause)
+		}
+		err := p.write()
+		if err != nil && !failed {
+			p.log.Warn("can not keep the results of probes for the next start of the agent", "file", p.file, "err", err)
+		}
+		failed = err != nil
+	}
+	return ctx.Err()
+}
+
+func (p *Prober) write() error {
+	p.restore.Do(p.read) // what is not read yet must not be overwritten
+	data, err := json.Marshal(p.manager.Saved())
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteChecked(p.file, data, 0o600)
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -92,7 +92,7 @@ func TestJoin(t *testing.T) {
 		t.Errorf("sources %v", sources)
 	}
 	alone := newAgent(t, onWorld(t, b, setters)...)
-	if got, want := alone.Parts(), []string{"root-lock", "node"}; !slices.Equal(got, want) {
+	if got, want := alone.Parts(), []string{"root-lock", "probes", "probe-results", "node"}; !slices.Equal(got, want) {
 		t.Errorf("alone, %v run; want %v", got, want)
 	}
 	if sources := alone.Groups().Sources; len(sources) > 0 {
@@ -202,7 +202,7 @@ func TestReplaceAllOfTheCluster(t *testing.T) {
 				t.Errorf("%s: %s was built", name, provider)
 			}
 		}
-		if want := []string{"root-lock", "node"}; !slices.Equal(a.Parts(), want) {
+		if want := []string{"root-lock", "probes", "probe-results", "node"}; !slices.Equal(a.Parts(), want) {
 			t.Errorf("%s: %v run, want %v", name, a.Parts(), want)
 		}
 		if sources := a.Groups().Sources; !slices.Equal(sources, []string{"bus"}) {

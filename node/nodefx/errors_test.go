@@ -93,6 +93,7 @@ func TestErrorsOfNew(t *testing.T) {
 		"an override without effect": {
 			[]nodefx.Option{
 				nodefx.Replace[node.HookRunner](func() noHandlers { return noHandlers{} }),
+				nodefx.Replace[node.Prober](func() noProber { return noProber{} }),
 				nodefx.Replace[handlers.Execer](func() worldExec { return worldExec{} }),
 			},
 			[]string{"an override of handlers.Execer had no effect"},
@@ -100,6 +101,7 @@ func TestErrorsOfNew(t *testing.T) {
 		"a wrap without effect": {
 			[]nodefx.Option{
 				nodefx.Replace[node.HookRunner](func() noHandlers { return noHandlers{} }),
+				nodefx.Replace[node.Prober](func() noProber { return noProber{} }),
 				nodefx.Wrap("x", nil, func(e handlers.Execer) handlers.Execer { return e }),
 			},
 			[]string{"an override of handlers.Execer had no effect"},

@@ -354,7 +354,7 @@ func TestLifecycle(t *testing.T) {
 			return member{}
 		}
 		a := newAgent(t, onWorld(t, actortest.New(t, runtimetest.Config{}), nodefx.AddAdmitter("radio", newAdmitter))...)
-		if want := []string{"root-lock", "radio", "beacon", "node"}; !slices.Equal(a.Parts(), want) {
+		if want := []string{"root-lock", "probes", "probe-results", "radio", "beacon", "node"}; !slices.Equal(a.Parts(), want) {
 			t.Errorf("parts %v, want %v", a.Parts(), want)
 		}
 		must(t, a.Start(t.Context()))

@@ -31,6 +31,13 @@ type noHandlers struct{}
 
 func (noHandlers) RunHandler(context.Context, node.HandlerRequest) error { return nil }
 
+type noProber struct{}
+
+func (noProber) Watch(node.ProbeRequest) error     { return nil }
+func (noProber) Rest(node.ProbeRequest)            {}
+func (noProber) Forget(string)                     {}
+func (noProber) Results() <-chan node.ProbeResult { return nil }
+
 // seamCase is one seam with its default and a replacement.
 type seamCase struct {
 	defaultOf string   // the provider of the default; one of node/clusterfx is there in a cluster
@@ -79,6 +86,10 @@ func seamCases(b *actortest.Bench) map[string]seamCase {
 		"handlers.Execer": {
 			"nodekit.dev/node/wire.Execer", nil,
 			nodefx.Replace[handlers.Execer](func() worldExec { return worldExec{b.World} }),
+		},
+		"podactor.Prober": {
+			"nodekit.dev/node/nodefx.prober", []string{"probes", "probe-results"},
+			nodefx.Replace[node.Prober](func() noProber { return noProber{} }),
 		},
 		"podactor.Environment": {
 			"nodekit.dev/node/nodefx.environmentOf", nil,
@@ -137,7 +148,7 @@ func TestReplaceAll(t *testing.T) {
 	if ran.has("nodekit.dev/runtime/runtimefx.client") {
 		t.Error("a CRI client was built")
 	}
-	if want := []string{"root-lock", "node"}; !slices.Equal(a.Parts(), want) {
+	if want := []string{"root-lock", "probes", "probe-results", "node"}; !slices.Equal(a.Parts(), want) {
 		t.Errorf("parts %v, want %v", a.Parts(), want)
 	}
 }

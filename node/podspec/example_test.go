@@ -30,10 +30,10 @@ func Example() {
 	fmt.Println(container.Args, container.LogPath, err)
 
 	// A field that the agent does not act on is named, never ignored.
-	pod.Spec.Containers[0].LivenessProbe = &corev1.Probe{}
+	pod.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "disk"}}
 	fmt.Println(builder.Check(pod))
 	// Output:
 	// /kubepods/besteffort/pod1234 /var/log/pods/default_web_1234 <nil>
 	// [hello world] web/0.log <nil>
-	// spec.containers[0].livenessProbe: not acted on yet by this agent
+	// spec.containers[0].volumeDevices: not acted on yet by this agent
 }

@@ -380,7 +380,12 @@ func TestCheckLooksAtValues(t *testing.T) {
 		"spec.containers[0].resources.limits[nvidia.com/gpu]: ": container(func(c *corev1.Container) {
 			c.Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1"), "cpu": resource.MustParse("1")}
 		}),
-		"spec.containers[0].livenessProbe: not acted on yet by this agent": container(func(c *corev1.Container) { c.LivenessProbe = &corev1.Probe{} }),
+		"spec.containers[0].livenessProbe.httpGet.protocol: the feature gate H2CContainerProbe": container(func(c *corev1.Container) {
+			c.LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Protocol: new(corev1.HTTPProtocolHTTP2)}}}
+		}),
+		"spec.containers[0].startupProbe.grpc.mode: the feature gate GRPCContainerProbeTLS": container(func(c *corev1.Container) {
+			c.StartupProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Mode: new(corev1.GRPCProbeModeTLS)}}}
+		}),
 		"spec.containers[0].env[1].valueFrom.fileKeyRef: the feature gate EnvFiles": container(func(c *corev1.Container) {
 			c.Env = []corev1.EnvVar{{Name: "A"}, {Name: "B", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{Key: "k"}}}}
 		}),
@@ -423,12 +428,12 @@ func TestCheckLooksAtValues(t *testing.T) {
 func TestCheckNamesAllAtOnce(t *testing.T) {
 	pod := simplePod(func(p *corev1.Pod) {
 		p.Spec.HostUsers, p.Spec.HostIPC = new(false), true
-		p.Spec.Containers[0].StartupProbe = &corev1.Probe{}
+		p.Spec.Resources = &corev1.ResourceRequirements{}
 		p.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "d"}}
 	})
 	err := newBuilder(t).Check(pod)
 	want := "spec.containers[0].volumeDevices: not acted on yet by this agent; " +
-		"spec.containers[0].startupProbe: not acted on yet by this agent; spec.hostUsers: false does not go with hostNetwork, hostPID or hostIPC"
+		"spec.resources: not acted on yet by this agent; spec.hostUsers: false does not go with hostNetwork, hostPID or hostIPC"
 	if err == nil || err.Error() != want || reasoned.Reason(err, "") != "UnsupportedField" {
 		t.Errorf("error %v", err)
 	}

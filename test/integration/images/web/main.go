@@ -18,6 +18,7 @@ import (
 
 type options struct {
 	addr       string
+	grpcAddr   string
 	root       string
 	startDelay time.Duration
 	termDelay  time.Duration
@@ -29,6 +30,7 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.addr, "addr", ":8080", "where to listen")
+	flag.StringVar(&o.grpcAddr, "grpc-addr", "", "where to serve gRPC's health service; empty: nowhere")
 	flag.StringVar(&o.root, "root", "/srv", "folder to serve")
 	flag.DurationVar(&o.startDelay, "start-delay", 0, "wait this long before listening")
 	flag.DurationVar(&o.termDelay, "term-delay", 0, "take this long to end after SIGTERM")
@@ -74,8 +76,8 @@ func run(o options) (int, error) {
 	}
 }
 
-// serve blocks. /healthz turns to 500 and back with a POST to /healthz/toggle;
-// POST /exit?code=N ends the server.
+// serve blocks. /healthz turns to 500 and back with a POST to /healthz/toggle,
+// and what gRPC's health service says with it; POST /exit?code=N ends the server.
 func serve(o options, exit chan<- int) error {
 	var sick atomic.Bool
 	mux := http.NewServeMux()
@@ -97,6 +99,9 @@ func serve(o options, exit chan<- int) error {
 		}
 		exit <- code
 	})
+	if o.grpcAddr != "" {
+		go func() { log.Print(serveGRPC(o.grpcAddr, &sick)) }()
+	}
 	log.Printf("listening on %s", o.addr)
 	server := &http.Server{Addr: o.addr, Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	return server.ListenAndServe()

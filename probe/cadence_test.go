@@ -135,7 +135,7 @@ func (r *rig) watch(c Container) {
 	if c.UID == "" {
 		c.UID = "uid"
 	}
-	if err := r.Watch(c); err != nil {
+	if _, err := r.Watch(c); err != nil {
 		r.Error(err)
 	}
 }
@@ -529,6 +529,33 @@ func TestRestore(t *testing.T) {
 	})
 }
 
+// TestWatchKnowsWhatWasTold: a run that was ready and started before it was
+// watched stays so until checks say otherwise, as often as the threshold asks;
+// what was restored of it goes before.
+func TestWatchKnowsWhatWasTold(t *testing.T) {
+	bubble(t, nil, func(r *rig) {
+		r.answer("c Readiness", bad)
+		old := time.Now().Add(-time.Hour)
+		c := Container{
+			Name: "c", ID: "1", StartedAt: old, WasStarted: true, WasReady: true,
+			Startup: every(10 * time.Second), Readiness: thresholds(every(10*time.Second), 1, 2),
+		}
+		r.Restore([]Saved{{"2", map[Type]Tally{Readiness: {Failure, Failure, 1}}}})
+		r.watch(c)
+		c.Name, c.ID = "d", "2"
+		r.watch(c)
+		r.Restore([]Saved{{"1", map[Type]Tally{Readiness: {Failure, Failure, 1}}}}) // too late
+		r.want("", "0s c/1 started=true ready=true, 0s d/2 started=true ready=false")
+		r.pass(11 * time.Second)
+		first := share("uid", "c", Readiness)
+		r.ignore(true, false)
+		r.want("", fmt.Sprintf("%v d/2 started=true ready=true, %v c/1 started=true ready=false", share("uid", "d", Readiness), first+10*time.Second))
+		c.Name, c.ID, c.WasReady = "c", "1", true
+		r.watch(c) // is told nothing new
+		r.want("", "")
+	})
+}
+
 func share(uid, name string, t Type) time.Duration {
 	return time.Duration(shareOf(uid, name, t) * float64(time.Second))
 }
@@ -634,7 +661,7 @@ func TestWatchRefuses(t *testing.T) {
 	bad := every(0)
 	vendor := every(time.Second)
 	vendor.Kind = "smoke"
-	err := r.Watch(Container{Namespace: "ns", Pod: "p", Name: "c", Liveness: bad, Readiness: vendor})
+	_, err := r.Watch(Container{Namespace: "ns", Pod: "p", Name: "c", Liveness: bad, Readiness: vendor})
 	want := "container c of pod ns/p: Liveness probe: Period: 0s: must be more than 0\nReadiness probe: there is no check of kind \"smoke\""
 	if err == nil || err.Error() != want || len(r.pods) != 0 {
 		t.Errorf("got %v, want %s", err, want)

@@ -5,7 +5,7 @@
 //
 //	m, err := probe.New(probe.Config{Checks: all})
 //	go m.Run(ctx)
-//	err = m.Watch(probe.Container{UID: "1", Name: "web", Host: "10.0.0.7", Readiness: &spec})
+//	_, err = m.Watch(probe.Container{UID: "1", Name: "web", Host: "10.0.0.7", Readiness: &spec})
 //	for state := range m.States() {
 //		fmt.Println(state.Container, *state.Ready)
 //	}

@@ -24,7 +24,7 @@ func ExampleNew() {
 		return
 	}
 	spec := probe.Spec{Kind: "warm", Period: time.Millisecond, Timeout: time.Second, SuccessThreshold: 1, FailureThreshold: 3}
-	if err := m.Watch(probe.Container{Name: "oven", Readiness: &spec}); err != nil {
+	if _, err := m.Watch(probe.Container{Name: "oven", Readiness: &spec}); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -87,11 +87,11 @@ func (m *Manager) States() <-chan State { return m.states.out }
 
 // Watch begins to probe one run of a container, or takes over what changed of
 // it: a probe whose Spec is another one starts over. A run with another ID
-// takes the place of the one before. An error names the field that is wrong;
-// then nothing has changed.
-func (m *Manager) Watch(c Container) error {
+// takes the place of the one before. The state is what counts from now on. An
+// error names the field that is wrong; then nothing has changed.
+func (m *Manager) Watch(c Container) (State, error) {
 	if err := m.validate(&c); err != nil {
-		return fmt.Errorf("container %s of pod %s/%s: %w", c.Name, c.Namespace, c.Pod, err)
+		return State{}, fmt.Errorf("container %s of pod %s/%s: %w", c.Name, c.Namespace, c.Pod, err)
 	}
 	now := time.Now()
 	m.mu.Lock()
@@ -111,7 +111,7 @@ func (m *Manager) Watch(c Container) error {
 		pod.runs[c.Name] = r
 	}
 	m.update(r, c, now)
-	return nil
+	return r.state(), nil
 }
 
 func (m *Manager) validate(c *Container) error {

@@ -26,7 +26,7 @@ func TestAtRest(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- m.Run(ctx) }()
 		for i := range 10_000 {
-			if err := m.Watch(Container{UID: strconv.Itoa(i), Name: "c", Readiness: every(10 * time.Second)}); err != nil {
+			if _, err := m.Watch(Container{UID: strconv.Itoa(i), Name: "c", Readiness: every(10 * time.Second)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -68,7 +68,7 @@ func BenchmarkCheck(b *testing.B) {
 		b.Fatal(err)
 	}
 	for i := range 10_000 {
-		if err := m.Watch(Container{UID: strconv.Itoa(i), Name: "c", Readiness: every(10 * time.Second)}); err != nil {
+		if _, err := m.Watch(Container{UID: strconv.Itoa(i), Name: "c", Readiness: every(10 * time.Second)}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -30,7 +30,7 @@ func run(ctx context.Context, period time.Duration, endpoints []string, out io.W
 	}
 	spec := probe.Spec{Kind: "endpoint", Period: period, Timeout: time.Second, SuccessThreshold: 1, FailureThreshold: 2}
 	for _, endpoint := range endpoints {
-		if err := m.Watch(probe.Container{Name: endpoint, Readiness: &spec}); err != nil {
+		if _, err := m.Watch(probe.Container{Name: endpoint, Readiness: &spec}); err != nil {
 			return err
 		}
 	}

@@ -23,8 +23,9 @@ type ProbedRun struct {
 // planProbes lists the runs to probe: main containers and sidecars that run,
 // whose postStart hook is over, and that nobody is about to stop. A pod that
 // ends is not probed: nothing may restart its containers, and it is not ready.
+// After a restart of the agent containers run in the first phases too.
 func (d *decision) planProbes() {
-	if d.mem.Phase != Running || d.mem.Ending != nil {
+	if d.mem.Phase >= Stopping || d.mem.Ending != nil {
 		return
 	}
 	for _, c := range d.withRole(sidecarRole, mainRole) {

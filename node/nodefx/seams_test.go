@@ -33,9 +33,11 @@ func (noHandlers) RunHandler(context.Context, node.HandlerRequest) error { retur
 
 type noProber struct{}
 
-func (noProber) Watch(node.ProbeRequest) error     { return nil }
-func (noProber) Rest(node.ProbeRequest)            {}
-func (noProber) Forget(string)                     {}
+func (noProber) Watch(node.ProbeRequest) (node.ProbeResult, error) {
+	return node.ProbeResult{}, nil
+}
+func (noProber) Rest(node.ProbeRequest)           {}
+func (noProber) Forget(string)                    {}
 func (noProber) Results() <-chan node.ProbeResult { return nil }
 
 // seamCase is one seam with its default and a replacement.

@@ -221,10 +221,7 @@ func (r *run) absorb(n news) bool {
 		changed = true
 	}
 	for name, probe := range n.probes {
-		if r.seen.Probes == nil {
-			r.seen.Probes = map[string]lifecycle.Probe{}
-		}
-		r.seen.Probes[name] = probe
+		r.heardProbe(name, probe)
 		changed = true
 	}
 	for _, out := range n.outcomes {
@@ -270,6 +267,10 @@ func (r *run) step() {
 		r.wake = input.Now.Add(r.cfg.RetryMax)
 		return
 	}
+	if r.keepProbes(plan.Probes) {
+		r.step() // with what the prober knows, as nothing was done or told yet
+		return
+	}
 	rose := plan.Mem.Phase != r.mem.Phase
 	r.mem = plan.Mem
 	changed := r.publish(plan)
@@ -281,7 +282,6 @@ func (r *run) step() {
 	for _, key := range plan.Cancel {
 		r.cancel(key)
 	}
-	r.keepProbes(plan.Probes)
 	r.keepStartedHooks() // before the actions: those of hooks wait for what this calls off
 	for _, action := range plan.Do {
 		r.start(action)

@@ -1,11 +1,16 @@
 package podactor
 
-import "nodekit.dev/node/lifecycle"
+import (
+	"reflect"
 
-// keepProbes has the prober check the runs of the plan, and no others.
-func (r *run) keepProbes(runs []lifecycle.ProbedRun) {
+	"nodekit.dev/node/lifecycle"
+)
+
+// keepProbes has the prober check the runs of the plan, and no others. It says
+// whether the prober knows something of a run that the plan was made without.
+func (r *run) keepProbes(runs []lifecycle.ProbedRun) (news bool) {
 	if r.parts.Prober == nil {
-		return
+		return false
 	}
 	wanted := make(map[string]bool, len(runs))
 	for _, probed := range runs {
@@ -15,11 +20,7 @@ func (r *run) keepProbes(runs []lifecycle.ProbedRun) {
 			continue
 		}
 		r.probed[probed.Container] = req
-		r.sink("prober", func() {
-			if err := r.parts.Prober.Watch(req); err != nil {
-				r.log.Error("a container is not probed", "container", probed.Container, "err", err)
-			}
-		})
+		news = r.watch(req) || news
 	}
 	for name, req := range r.probed {
 		if !wanted[name] {
@@ -27,6 +28,28 @@ func (r *run) keepProbes(runs []lifecycle.ProbedRun) {
 			r.sink("prober", func() { r.parts.Prober.Rest(req) })
 		}
 	}
+	return news
+}
+
+func (r *run) watch(req ProbeRequest) (news bool) {
+	name := req.Run.Container
+	r.sink("prober", func() {
+		result, err := r.parts.Prober.Watch(req)
+		if err != nil {
+			r.log.Error("a container is not probed", "container", name, "err", err)
+			return
+		}
+		news = !reflect.DeepEqual(r.seen.Probes[name], result.Probe)
+		r.heardProbe(name, result.Probe)
+	})
+	return news
+}
+
+func (r *run) heardProbe(container string, probe lifecycle.Probe) {
+	if r.seen.Probes == nil {
+		r.seen.Probes = map[string]lifecycle.Probe{}
+	}
+	r.seen.Probes[container] = probe
 }
 
 // sameRun says that nothing is to be told to the prober again. What counts now

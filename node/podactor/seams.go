@@ -263,8 +263,10 @@ type HandlerRequest struct {
 type Prober interface {
 	// Watch makes the probes of one run of a container from now on. It is called
 	// again when anything of the request changes; a new run takes the place of
-	// the one before. An error names the field that can not be.
-	Watch(req ProbeRequest) error
+	// the one before. The result is what counts from now on: after a restart of
+	// the agent, what is known from before. An error names the field that can not
+	// be.
+	Watch(req ProbeRequest) (ProbeResult, error)
 	// Rest ends the checks of a container until the next Watch: its run ended,
 	// is being stopped, or its pod ends. Nothing is said of it any more.
 	Rest(req ProbeRequest)

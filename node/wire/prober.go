@@ -36,16 +36,17 @@ func NewProber(cfg Config, manager *probe.Manager) *Prober {
 }
 
 // Watch has the manager probe a run of a container.
-func (p *Prober) Watch(req node.ProbeRequest) error {
+func (p *Prober) Watch(req node.ProbeRequest) (node.ProbeResult, error) {
 	p.restore.Do(p.read) // not before the root directory is this agent's
-	return p.manager.Watch(probed(req))
+	state, err := p.manager.Watch(probed(req))
+	return resultOf(state), err
 }
 
 // Rest keeps what is known of the container and checks nothing of it.
 func (p *Prober) Rest(req node.ProbeRequest) {
 	c := probed(req)
 	c.Liveness, c.Readiness, c.Startup = nil, nil, nil
-	_ = p.manager.Watch(c) // errors are about probes, and it has none
+	_, _ = p.manager.Watch(c) // errors are about probes, and it has none
 }
 
 // Forget ends all there is of a pod.

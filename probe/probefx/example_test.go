@@ -29,7 +29,8 @@ func Example() {
 	ctx := context.Background()
 	fmt.Println(app.Err(), runner.Names(), app.Start(ctx))
 	spec := probe.Spec{Kind: "always", Period: time.Second, Timeout: time.Second, SuccessThreshold: 1, FailureThreshold: 1}
-	fmt.Println(m.Watch(probe.Container{Name: "web", Readiness: &spec}))
+	_, err := m.Watch(probe.Container{Name: "web", Readiness: &spec})
+	fmt.Println(err)
 	for state := range m.States() {
 		if *state.Ready {
 			fmt.Println(state.Container, "is ready")

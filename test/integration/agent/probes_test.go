@@ -82,9 +82,9 @@ func readiness(t *testing.T, e *env) {
 
 // readinessByCommand and by connection: what is there to see in the container.
 func readinessByCommand(t *testing.T, e *env) {
-	c := shell("web", "sleep 1; nc -lk -p 9 -e true & "+untilTerm)
+	c := shell("web", untilTerm)
 	c.ReadinessProbe = quickProbe(corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"test", "-e", "/tmp/ok"}}}, 1)
-	other := shell("other", "sleep 2; nc -lk -p 7777 -e true")
+	other := shell("other", "sleep 2; exec httpd -f -p 7777")
 	other.ReadinessProbe = quickProbe(corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(7777)}}, 1)
 	e.apply(t, newPod("ready-exec", c, other))
 	pod := e.until(t, "ready-exec", func(p corev1.Pod) error {
@@ -106,6 +106,7 @@ func livenessRestarts(t *testing.T, e *env) {
 	c.Args = append(c.Args, "-ignore-term")
 	c.LivenessProbe = quickProbe(httpGet("/healthz"), 2)
 	c.LivenessProbe.TerminationGracePeriodSeconds = ptr(int64(1))
+	c.ReadinessProbe = quickProbe(httpGet("/healthz"), 1)
 	pod := newPod("liveness", c)
 	pod.Spec.TerminationGracePeriodSeconds = ptr(int64(600))
 	e.apply(t, pod)

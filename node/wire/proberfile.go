@@ -16,9 +16,9 @@ const (
 	// restart of the agent.
 	probesFile = "prober_state"
 
-	// probesPause is the least time between two writes of that file: a crash may
-	// lose what was new in it, which the first checks after it find again.
-	probesPause = time.Second
+	// probesPause is the least time between two writes of that file. A crash may
+	// lose what changed meanwhile, which the first checks after it find again.
+	probesPause = 100 * time.Millisecond
 )
 
 // read gives the manager what an agent before this one knew. A file that is
@@ -55,13 +55,13 @@ func (p *Prober) keep(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-p.manager.Changes():
-			wait(ctx, probesPause)
 		}
 		err := p.write()
 		if err != nil && !failed {
 			p.log.Warn("can not keep the results of probes for the next start of the agent", "file", p.file, "err", err)
 		}
 		failed = err != nil
+		wait(ctx, probesPause)
 	}
 	return ctx.Err()
 }

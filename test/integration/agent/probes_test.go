@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,10 +36,12 @@ func patient() corev1.Container {
 // toggle makes a patient sick, or well again.
 func toggle(t *testing.T, pod corev1.Pod) {
 	t.Helper()
-	post(t, pod, "/healthz/toggle")
+	if err := post(t, pod, "/healthz/toggle"); err != nil {
+		t.Fatal(err)
+	}
 }
 
-func post(t *testing.T, pod corev1.Pod, path string) {
+func post(t *testing.T, pod corev1.Pod, path string) error {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+pod.Status.PodIP+":8080"+path, nil)
 	if err != nil {
@@ -44,9 +49,9 @@ func post(t *testing.T, pod corev1.Pod, path string) {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	_ = resp.Body.Close()
+	return resp.Body.Close()
 }
 
 func notReady(p corev1.Pod) error {
@@ -117,7 +122,9 @@ func livenessRestarts(t *testing.T, e *env) {
 		t.Errorf("the run before ended with %+v, not by SIGKILL", last.LastTerminationState)
 	}
 	e.remove(t, "liveness")
-	post(t, got, "/exit?code=0") // instead of 600 s of waiting
+	if err := post(t, got, "/exit?code=0"); err != nil { // instead of 600 s of waiting
+		t.Log(err) // it may have ended before it answered
+	}
 	e.gone(t, got)
 }
 
@@ -160,11 +167,12 @@ func TestProbesOverRestart(t *testing.T) {
 		sick = e.until(t, name, ready)
 		since[name] = readySince(sick)
 	}
+	e.awaitKept(t, len(names))
 	for range 3 {
 		within(t, patience, e.agent.Kill)
 		within(t, patience, e.agent.Start)
 		for _, name := range names {
-			pod := e.until(t, name, func(corev1.Pod) error { return nil }) // the first that is told
+			pod := e.until(t, name, known) // the first that is told
 			if err := ready(pod); err != nil || !readySince(pod).Equal(since[name]) {
 				t.Errorf("%s after the restart: %v, ready since %v, before %v", name, err, readySince(pod), since[name])
 			}
@@ -175,6 +183,26 @@ func TestProbesOverRestart(t *testing.T) {
 	within(t, patience, e.agent.Start)
 	e.until(t, "sick", notReady)
 	e.until(t, "http", ready)
+}
+
+// known says that the agent has told something of the pod since it started.
+func known(p corev1.Pod) error {
+	if p.Status.Phase == "" {
+		return errors.New("nothing is known of it yet")
+	}
+	return nil
+}
+
+// awaitKept waits until the readiness of that many containers is on disk.
+func (e *env) awaitKept(t *testing.T, containers int) {
+	t.Helper()
+	eventually(t, patience, func() error {
+		data, err := os.ReadFile(filepath.Join(e.agent.Root, "prober_state"))
+		if err == nil && strings.Count(string(data), `"Readiness":{"value":"success"`) < containers {
+			err = fmt.Errorf("not all are kept as ready: %s", data)
+		}
+		return err
+	})
 }
 
 func readySince(p corev1.Pod) time.Time {

@@ -4,16 +4,11 @@ package checks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"net/http"
-	"net/url"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"nodekit.dev/probe"
 	"nodekit.dev/probe/execcheck"
@@ -23,7 +18,7 @@ import (
 )
 
 // DefaultUserAgent is the stock kubelet's of v1.37.
-const DefaultUserAgent = "kube-probe/1.37"
+const DefaultUserAgent = httpcheck.DefaultUserAgent
 
 // Config are the settings of the set.
 type Config struct {
@@ -45,7 +40,9 @@ func Default(cfg Config) map[probe.Kind]probe.Check {
 		cfg.UserAgent = DefaultUserAgent
 	}
 	set := map[probe.Kind]probe.Check{
-		probe.HTTPGet: cfg.http, probe.TCPSocket: cfg.tcp, probe.GRPC: cfg.grpc,
+		probe.HTTPGet:   cfg.http(httpcheck.New(httpcheck.Config{UserAgent: cfg.UserAgent, DialContext: cfg.Dial})),
+		probe.TCPSocket: cfg.tcp,
+		probe.GRPC:      cfg.grpc,
 	}
 	if cfg.Exec != nil {
 		set[probe.Exec] = cfg.exec
@@ -53,36 +50,23 @@ func Default(cfg Config) map[probe.Kind]probe.Check {
 	return set
 }
 
-func (c Config) http(ctx context.Context, t probe.Target) probe.Outcome {
-	get := t.Handler.HTTPGet
-	if get == nil {
-		return missing(probe.HTTPGet)
+func (c Config) http(checker *httpcheck.Checker) probe.Check {
+	return func(ctx context.Context, t probe.Target) probe.Outcome {
+		target, err := httpcheck.TargetOf(t, c.H2C)
+		if err != nil {
+			return probe.Outcome{Err: err}
+		}
+		return checker.Check(ctx, target)
 	}
-	address, err := address(get.Host, get.Port, t)
-	if err != nil {
-		return probe.Outcome{Err: err}
-	}
-	own := http.Header{}
-	for _, h := range get.HTTPHeaders {
-		own.Add(h.Name, h.Value)
-	}
-	return httpcheck.Check(ctx, httpcheck.Target{
-		URL:    targetURL(get, address),
-		Header: httpcheck.Header(own, c.UserAgent),
-		H2C:    c.H2C && get.Protocol != nil && *get.Protocol == corev1.HTTPProtocolHTTP2,
-		Dial:   c.Dial,
-	})
 }
 
 func (c Config) tcp(ctx context.Context, t probe.Target) probe.Outcome {
-	if t.Handler.TCPSocket == nil {
-		return missing(probe.TCPSocket)
-	}
-	address, err := address(t.Handler.TCPSocket.Host, t.Handler.TCPSocket.Port, t)
+	target, err := tcpcheck.TargetOf(t)
 	if err != nil {
 		return probe.Outcome{Err: err}
 	}
-	return tcpcheck.Check(ctx, tcpcheck.Target{Address: address, Dial: c.Dial})
+	target.DialContext = c.Dial
+	return tcpcheck.Check(ctx, target)
 }
 
 func (c Config) grpc(ctx context.Context, t probe.Target) probe.Outcome {
@@ -112,41 +96,4 @@ func (c Config) exec(ctx context.Context, t probe.Target) probe.Outcome {
 
 func missing(kind probe.Kind) probe.Outcome {
 	return probe.Outcome{Err: fmt.Errorf("the handler has no %s", kind)}
-}
-
-func address(host string, port intstr.IntOrString, t probe.Target) (string, error) {
-	if host == "" {
-		host = t.Host
-	}
-	if host == "" {
-		return "", errors.New("the pod has no address yet and the handler names no host")
-	}
-	number := port.IntValue()
-	if port.Type == intstr.String && number == 0 {
-		for _, p := range t.Ports {
-			if p.Name == port.StrVal {
-				number = int(p.ContainerPort)
-			}
-		}
-	}
-	if number <= 0 || number > 65535 {
-		return "", fmt.Errorf("port %q: neither a port number nor the name of a port of container %s", port.String(), t.Container)
-	}
-	return net.JoinHostPort(host, strconv.Itoa(number)), nil
-}
-
-func targetURL(get *corev1.HTTPGetAction, address string) *url.URL {
-	target := &url.URL{Path: get.Path}
-	if parsed, err := url.Parse(get.Path); err == nil { // else it is a path with odd characters
-		// What else the text may hold, a host above all, is not the path's business.
-		target = &url.URL{Path: parsed.Path, RawPath: parsed.RawPath, RawQuery: parsed.RawQuery}
-	}
-	if !strings.HasPrefix(target.Path, "/") {
-		target = &url.URL{Path: "/" + target.Path, RawQuery: target.RawQuery}
-	}
-	target.Scheme, target.Host = "http", address
-	if strings.EqualFold(string(get.Scheme), string(corev1.URISchemeHTTPS)) {
-		target.Scheme = "https"
-	}
-	return target
 }

@@ -6,9 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strconv"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"nodekit.dev/probe"
 	"nodekit.dev/probe/execcheck"
@@ -29,9 +26,10 @@ type Config struct {
 	// H2C follows an httpGet's protocol HTTP2, GRPCTLS a grpc's mode TLS (gates
 	// H2CContainerProbe and GRPCContainerProbeTLS). Off: the fields are ignored.
 	H2C, GRPCTLS bool
-	// Dial opens connections to pods, such as in a network namespace; nil for a
-	// plain net.Dialer. It must end when its context does.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// DialContext opens connections to pods, such as in a network namespace; nil
+	// for a plain net.Dialer. It must end when its context does, and is called
+	// concurrently.
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Default is a check for each kind that pods can name.
@@ -40,7 +38,7 @@ func Default(cfg Config) map[probe.Kind]probe.Check {
 		cfg.UserAgent = DefaultUserAgent
 	}
 	set := map[probe.Kind]probe.Check{
-		probe.HTTPGet:   cfg.http(httpcheck.New(httpcheck.Config{UserAgent: cfg.UserAgent, DialContext: cfg.Dial})),
+		probe.HTTPGet:   cfg.http(httpcheck.New(httpcheck.Config{UserAgent: cfg.UserAgent, DialContext: cfg.DialContext})),
 		probe.TCPSocket: cfg.tcp,
 		probe.GRPC:      cfg.grpc,
 	}
@@ -65,23 +63,16 @@ func (c Config) tcp(ctx context.Context, t probe.Target) probe.Outcome {
 	if err != nil {
 		return probe.Outcome{Err: err}
 	}
-	target.DialContext = c.Dial
+	target.DialContext = c.DialContext
 	return tcpcheck.Check(ctx, target)
 }
 
 func (c Config) grpc(ctx context.Context, t probe.Target) probe.Outcome {
-	ask := t.Handler.GRPC
-	if ask == nil {
-		return missing(probe.GRPC)
+	target, err := grpccheck.TargetOf(t, c.GRPCTLS)
+	if err != nil {
+		return probe.Outcome{Err: err}
 	}
-	target := grpccheck.Target{
-		Address:   net.JoinHostPort(t.Host, strconv.Itoa(int(ask.Port))),
-		UserAgent: c.UserAgent, Timeout: t.Timeout, Dial: c.Dial,
-		TLS: c.GRPCTLS && ask.Mode != nil && *ask.Mode == corev1.GRPCProbeModeTLS,
-	}
-	if ask.Service != nil {
-		target.Service = *ask.Service
-	}
+	target.UserAgent, target.DialContext = c.UserAgent, c.DialContext
 	return grpccheck.Check(ctx, target)
 }
 

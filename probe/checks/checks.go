@@ -1,10 +1,8 @@
-// Package checks is the default set of checks: what each handler of a pod's
-// probe means, for the packages that check.
 package checks
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"net"
 
 	"nodekit.dev/probe"
@@ -17,14 +15,16 @@ import (
 // DefaultUserAgent is the stock kubelet's of v1.37.
 const DefaultUserAgent = httpcheck.DefaultUserAgent
 
-// Config are the settings of the set.
+// Config are the settings of the set. Its zero value is a set without exec
+// checks, with the gates of alpha features off, as they are by default.
 type Config struct {
 	// UserAgent is sent over HTTP and gRPC; empty: DefaultUserAgent.
 	UserAgent string
-	// Exec runs commands; nil: no exec checks in the set.
+	// Exec runs commands; nil: exec checks are Unknown.
 	Exec execcheck.Execer
 	// H2C follows an httpGet's protocol HTTP2, GRPCTLS a grpc's mode TLS (gates
-	// H2CContainerProbe and GRPCContainerProbeTLS). Off: the fields are ignored.
+	// H2CContainerProbe and GRPCContainerProbeTLS). Off: the fields are ignored,
+	// as an API server with the gate off drops them.
 	H2C, GRPCTLS bool
 	// DialContext opens connections to pods, such as in a network namespace; nil
 	// for a plain net.Dialer. It must end when its context does, and is called
@@ -32,20 +32,18 @@ type Config struct {
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Default is a check for each kind that pods can name.
+// Default is a check for each kind that pods can name. A handler that can not be
+// followed, for a port that is none or a pod without an IP, is Unknown.
 func Default(cfg Config) map[probe.Kind]probe.Check {
 	if cfg.UserAgent == "" {
 		cfg.UserAgent = DefaultUserAgent
 	}
-	set := map[probe.Kind]probe.Check{
+	return map[probe.Kind]probe.Check{
 		probe.HTTPGet:   cfg.http(httpcheck.New(httpcheck.Config{UserAgent: cfg.UserAgent, DialContext: cfg.DialContext})),
 		probe.TCPSocket: cfg.tcp,
 		probe.GRPC:      cfg.grpc,
+		probe.Exec:      cfg.exec,
 	}
-	if cfg.Exec != nil {
-		set[probe.Exec] = cfg.exec
-	}
-	return set
 }
 
 func (c Config) http(checker *httpcheck.Checker) probe.Check {
@@ -77,14 +75,12 @@ func (c Config) grpc(ctx context.Context, t probe.Target) probe.Outcome {
 }
 
 func (c Config) exec(ctx context.Context, t probe.Target) probe.Outcome {
-	if t.Handler.Exec == nil {
-		return missing(probe.Exec)
+	if c.Exec == nil {
+		return probe.Outcome{Err: errors.New("this agent runs no commands in containers")}
 	}
-	return execcheck.Check(ctx, execcheck.Target{
-		Exec: c.Exec, ContainerID: t.ContainerID, Command: t.Handler.Exec.Command, Timeout: t.Timeout,
-	})
-}
-
-func missing(kind probe.Kind) probe.Outcome {
-	return probe.Outcome{Err: fmt.Errorf("the handler has no %s", kind)}
+	target, err := execcheck.TargetOf(t)
+	if err != nil {
+		return probe.Outcome{Err: err}
+	}
+	return execcheck.Check(ctx, target, c.Exec)
 }

@@ -90,6 +90,7 @@ func word(r probe.Result) string {
 		return "successful"
 	case probe.Failure:
 		return "failed"
+	case probe.Unknown:
 	}
 	return "unknown"
 }

@@ -82,6 +82,22 @@ func TestForgottenSparesThePodThatCameAfter(t *testing.T) {
 	}
 }
 
+func TestPodsOfOneWorkload(t *testing.T) {
+	m := New()
+	o := m.Observer()
+	for _, pod := range []string{"web-5d9c-aaaaa", "web-5d9c-bbbbb"} {
+		c := checked("uid of "+pod, probe.Success, time.Second)
+		c.Target.Pod = pod
+		o.Checked(c)
+	}
+	o.Forgotten(probe.Container{Namespace: "default", Pod: "web-5d9c-aaaaa", UID: "uid of web-5d9c-aaaaa", Name: "app"})
+	metricstest.Want(t, m.Collectors(),
+		`prober_probe_duration_seconds_count{container="app",namespace="default",pod="web-5d9c-bbbbb",probe_type="Readiness"} 1`)
+	if text := metricstest.Text(t, m.Collectors()); strings.Contains(text, "aaaaa") {
+		t.Error(text)
+	}
+}
+
 func Example() {
 	m := New()
 	all := metrics.New()

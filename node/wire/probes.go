@@ -10,6 +10,7 @@ import (
 	"nodekit.dev/node/handlers"
 	"nodekit.dev/probe"
 	"nodekit.dev/probe/checks"
+	"nodekit.dev/probe/execcheck"
 )
 
 // ProbeParts are what vendors add to the default prober.
@@ -56,10 +57,10 @@ type probeExecer struct{ handlers.Execer }
 
 var errNoExec = errors.New("this agent can not run commands in containers")
 
-func (e probeExecer) ExecSync(ctx context.Context, id string, cmd []string, timeout time.Duration) (stdout, stderr []byte, code int32, err error) {
+func (e probeExecer) ExecSync(ctx context.Context, id string, cmd []string, timeout time.Duration) (execcheck.Result, error) {
 	if e.Execer == nil {
-		return nil, nil, 0, errNoExec
+		return execcheck.Result{}, errNoExec
 	}
 	res, err := e.Execer.ExecSync(ctx, id, cmd, timeout)
-	return res.Stdout, res.Stderr, res.ExitCode, err
+	return execcheck.Result(res), err
 }

@@ -1,14 +1,9 @@
-// Package checks is the default set of checks: what each handler of a pod's
-// probe means, for the packages that check.
 package checks
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"net"
-	"strconv"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"nodekit.dev/probe"
 	"nodekit.dev/probe/execcheck"
@@ -20,34 +15,35 @@ import (
 // DefaultUserAgent is the stock kubelet's of v1.37.
 const DefaultUserAgent = httpcheck.DefaultUserAgent
 
-// Config are the settings of the set.
+// Config are the settings of the set. Its zero value is a set without exec
+// checks, with the gates of alpha features off, as they are by default.
 type Config struct {
 	// UserAgent is sent over HTTP and gRPC; empty: DefaultUserAgent.
 	UserAgent string
-	// Exec runs commands; nil: no exec checks in the set.
+	// Exec runs commands; nil: exec checks are Unknown.
 	Exec execcheck.Execer
 	// H2C follows an httpGet's protocol HTTP2, GRPCTLS a grpc's mode TLS (gates
-	// H2CContainerProbe and GRPCContainerProbeTLS). Off: the fields are ignored.
+	// H2CContainerProbe and GRPCContainerProbeTLS). Off: the fields are ignored,
+	// as an API server with the gate off drops them.
 	H2C, GRPCTLS bool
-	// Dial opens connections to pods, such as in a network namespace; nil for a
-	// plain net.Dialer. It must end when its context does.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// DialContext opens connections to pods, such as in a network namespace; nil
+	// for a plain net.Dialer. It must end when its context does, and is called
+	// concurrently.
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Default is a check for each kind that pods can name.
+// Default is a check for each kind that pods can name. A handler that can not be
+// followed, for a port that is none or a pod without an IP, is Unknown.
 func Default(cfg Config) map[probe.Kind]probe.Check {
 	if cfg.UserAgent == "" {
 		cfg.UserAgent = DefaultUserAgent
 	}
-	set := map[probe.Kind]probe.Check{
-		probe.HTTPGet:   cfg.http(httpcheck.New(httpcheck.Config{UserAgent: cfg.UserAgent, DialContext: cfg.Dial})),
+	return map[probe.Kind]probe.Check{
+		probe.HTTPGet:   cfg.http(httpcheck.New(httpcheck.Config{UserAgent: cfg.UserAgent, DialContext: cfg.DialContext})),
 		probe.TCPSocket: cfg.tcp,
 		probe.GRPC:      cfg.grpc,
+		probe.Exec:      cfg.exec,
 	}
-	if cfg.Exec != nil {
-		set[probe.Exec] = cfg.exec
-	}
-	return set
 }
 
 func (c Config) http(checker *httpcheck.Checker) probe.Check {
@@ -65,35 +61,26 @@ func (c Config) tcp(ctx context.Context, t probe.Target) probe.Outcome {
 	if err != nil {
 		return probe.Outcome{Err: err}
 	}
-	target.DialContext = c.Dial
+	target.DialContext = c.DialContext
 	return tcpcheck.Check(ctx, target)
 }
 
 func (c Config) grpc(ctx context.Context, t probe.Target) probe.Outcome {
-	ask := t.Handler.GRPC
-	if ask == nil {
-		return missing(probe.GRPC)
+	target, err := grpccheck.TargetOf(t, c.GRPCTLS)
+	if err != nil {
+		return probe.Outcome{Err: err}
 	}
-	target := grpccheck.Target{
-		Address:   net.JoinHostPort(t.Host, strconv.Itoa(int(ask.Port))),
-		UserAgent: c.UserAgent, Timeout: t.Timeout, Dial: c.Dial,
-		TLS: c.GRPCTLS && ask.Mode != nil && *ask.Mode == corev1.GRPCProbeModeTLS,
-	}
-	if ask.Service != nil {
-		target.Service = *ask.Service
-	}
+	target.UserAgent, target.DialContext = c.UserAgent, c.DialContext
 	return grpccheck.Check(ctx, target)
 }
 
 func (c Config) exec(ctx context.Context, t probe.Target) probe.Outcome {
-	if t.Handler.Exec == nil {
-		return missing(probe.Exec)
+	if c.Exec == nil {
+		return probe.Outcome{Err: errors.New("this agent runs no commands in containers")}
 	}
-	return execcheck.Check(ctx, execcheck.Target{
-		Exec: c.Exec, ContainerID: t.ContainerID, Command: t.Handler.Exec.Command, Timeout: t.Timeout,
-	})
-}
-
-func missing(kind probe.Kind) probe.Outcome {
-	return probe.Outcome{Err: fmt.Errorf("the handler has no %s", kind)}
+	target, err := execcheck.TargetOf(t)
+	if err != nil {
+		return probe.Outcome{Err: err}
+	}
+	return execcheck.Check(ctx, target, c.Exec)
 }

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -39,26 +37,22 @@ func timeWaits(t *testing.T, port int) int {
 func TestNoTimeWaitPilesUp(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
-	at, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.Atoi(at.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
-	target := probe.Target{Host: at.Hostname()}
-	target.Handler.HTTPGet = &corev1.HTTPGetAction{Port: intstr.FromInt(port)}
-	target.Handler.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromInt(port)}
+	web, db := pod(t, server.Listener.Addr().String()), pod(t, serveHealth(t))
+	number := func(of probe.Target) int32 { return of.Ports[0].ContainerPort }
+	web.Handler.HTTPGet = &corev1.HTTPGetAction{Port: intstr.FromInt32(number(web))}
+	web.Handler.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromInt32(number(web))}
+	db.Handler.GRPC = &corev1.GRPCAction{Port: number(db)}
 	set := Default(Config{})
-	for range 500 {
-		for _, kind := range []probe.Kind{probe.HTTPGet, probe.TCPSocket} {
+	for range 400 {
+		for kind, target := range map[probe.Kind]probe.Target{probe.HTTPGet: web, probe.TCPSocket: web, probe.GRPC: db} {
 			if got := set[kind](t.Context(), target); got.Result != probe.Success {
 				t.Fatalf("%s: %+v", kind, got)
 			}
 		}
 	}
-	if n := timeWaits(t, port); n >= 20 {
-		t.Errorf("%d sockets in TIME_WAIT", n)
+	for _, of := range []probe.Target{web, db} {
+		if n := timeWaits(t, int(number(of))); n >= 20 {
+			t.Errorf("port %d: %d sockets in TIME_WAIT", number(of), n)
+		}
 	}
 }

@@ -1,5 +1,3 @@
-// Package grpccheck asks a server of the gRPC health protocol
-// (grpc.health.v1) for a service's health.
 package grpccheck
 
 import (
@@ -8,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -21,26 +18,15 @@ import (
 	"nodekit.dev/probe"
 )
 
-// DialFunc opens a connection, such as net.Dialer.DialContext or one that
-// enters a network namespace first. It must end when its context does.
-type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+const (
+	answerLimit = 64 << 10 // bytes of an answer's message, and of its headers
+	outputLimit = 10 << 10 // bytes of what users are told
+)
 
-// Target is what to ask.
-type Target struct {
-	// Address is "host:port", Service the name to ask for, often empty.
-	Address, Service string
-	// UserAgent goes before grpc-go's own.
-	UserAgent string
-	// TLS speaks TLS; the certificate is not checked.
-	TLS bool
-	// Timeout is for messages only: ctx is the bound.
-	Timeout time.Duration
-	// Dial opens the connection; nil for a plain net.Dialer.
-	Dial DialFunc
-}
-
-// Check asks once, over a connection of its own. Only SERVING is a Success;
-// nothing is Unknown. It ends when ctx does.
+// Check asks once, over a connection of its own, which it tries to open until
+// ctx ends: a server that only starts may come in time. Only SERVING is a
+// Success; all else is a Failure, nothing Unknown. It ends when ctx does, and is
+// safe for concurrent use.
 func Check(ctx context.Context, t Target) probe.Outcome {
 	conn, err := grpc.NewClient("passthrough:///"+t.Address, options(t)...)
 	if err != nil {
@@ -55,7 +41,7 @@ func Check(ctx context.Context, t Target) probe.Outcome {
 	}
 	resp, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: t.Service})
 	if err != nil {
-		return failedCall(err, t.Timeout)
+		return failedCall(err, t)
 	}
 	if resp.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
 		return failure("service unhealthy (responded with %q)", resp.GetStatus().String())
@@ -63,22 +49,23 @@ func Check(ctx context.Context, t Target) probe.Outcome {
 	return probe.Outcome{Result: probe.Success, Output: "service healthy"}
 }
 
-func failedCall(err error, timeout time.Duration) probe.Outcome {
+func failedCall(err error, t Target) probe.Outcome {
 	switch status.Code(err) {
 	case codes.Unimplemented:
 		return failure("error: this server does not implement the grpc health protocol (grpc.health.v1.Health): %s", status.Convert(err).Message())
 	case codes.DeadlineExceeded:
-		return failure("timeout: health rpc did not complete within %v", timeout)
+		return failure("timeout: health rpc did not complete within %v", t.Timeout)
 	}
 	return failure("error: health rpc probe failed: %v", err)
 }
 
 func failure(format string, args ...any) probe.Outcome {
-	return probe.Outcome{Result: probe.Failure, Output: fmt.Sprintf(format, args...)}
+	text := fmt.Sprintf(format, args...)
+	return probe.Outcome{Result: probe.Failure, Output: text[:min(len(text), outputLimit)]}
 }
 
-// ready waits for the connection, trying again until ctx ends: a server that
-// is only starting may come in time.
+// ready waits for the connection; grpc-go itself tries again, with longer and
+// longer breaks.
 func ready(ctx context.Context, conn *grpc.ClientConn) error {
 	for {
 		conn.Connect()
@@ -93,29 +80,40 @@ func ready(ctx context.Context, conn *grpc.ClientConn) error {
 }
 
 func options(t Target) []grpc.DialOption {
-	dial := t.Dial
-	if dial == nil {
-		dial = (&net.Dialer{}).DialContext
-	}
 	creds := insecure.NewCredentials()
 	if t.TLS {
 		creds = credentials.NewTLS(&tls.Config{InsecureSkipVerify: true}) //nolint:gosec // pods sign their certificates themselves
 	}
+	if t.UserAgent == "" {
+		t.UserAgent = DefaultUserAgent
+	}
 	return []grpc.DialOption{
 		grpc.WithTransportCredentials(creds),
 		grpc.WithUserAgent(t.UserAgent),
+		grpc.WithContextDialer(dialer(t)),
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			conn, err := dial(ctx, "tcp", address)
-			if err != nil {
-				return nil, err
-			}
-			// A reset at the end leaves no socket in TIME_WAIT; the answer is read by then.
-			if tcp, ok := conn.(interface{ SetLinger(seconds int) error }); ok {
-				_ = tcp.SetLinger(0) // at worst one more TIME_WAIT
-			}
-			return conn, nil
-		}),
+		// A pod is not trusted with the agent's memory.
+		grpc.WithMaxHeaderListSize(answerLimit),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(answerLimit)),
+	}
+}
+
+// dialer opens connections that are reset at their end: no socket then stays in
+// TIME_WAIT, and the answer is read by then.
+func dialer(t Target) func(context.Context, string) (net.Conn, error) {
+	dial := t.DialContext
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+	return func(ctx context.Context, address string) (net.Conn, error) {
+		conn, err := dial(ctx, "tcp", address)
+		if err != nil {
+			return nil, err
+		}
+		if tcp, ok := conn.(interface{ SetLinger(seconds int) error }); ok {
+			_ = tcp.SetLinger(0) // at worst one more TIME_WAIT
+		}
+		return conn, nil
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"nodekit.dev/metrics"
 	"nodekit.dev/metrics/apimetrics"
 	"nodekit.dev/metrics/nodemetrics"
+	"nodekit.dev/metrics/probemetrics"
 	"nodekit.dev/metrics/runtimemetrics"
 	"nodekit.dev/metrics/volumemetrics"
 	"nodekit.dev/node"
@@ -33,6 +34,7 @@ type meters struct {
 	pods    *nodemetrics.Metrics
 	runtime *runtimemetrics.Metrics
 	volumes *volumemetrics.Metrics
+	checks  *probemetrics.Metrics
 	client  *apimetrics.Client
 	server  *apimetrics.Server
 	certs   *apimetrics.Certificates
@@ -48,7 +50,7 @@ func newMeters(s settings, nodeName string, pods func() []node.PodView) (*meters
 	m := &meters{
 		all: metrics.New(), probes: metrics.New(),
 		pods:    nodemetrics.New(nodemetrics.Config{NodeName: nodeName, Pods: pods, CgroupVersion: cgroupVersion()}),
-		runtime: runtimemetrics.New(), volumes: volumemetrics.New(),
+		runtime: runtimemetrics.New(), volumes: volumemetrics.New(), checks: probemetrics.New(),
 		client: apimetrics.NewClient(), server: apimetrics.NewServer(),
 		startup: apimetrics.NewStartup(bootTime(time.Now()), time.Now()),
 	}
@@ -60,6 +62,7 @@ func newMeters(s settings, nodeName string, pods func() []node.PodView) (*meters
 	return m, errors.Join(
 		m.all.AddProcess(), m.all.AddBuildInfo(s.version), m.all.AddFeatures(featuresOf(gates, s.features)),
 		m.all.Add(m.pods.Collectors()...), m.all.Add(m.runtime.Collectors()...), m.all.Add(m.volumes.Collectors()...),
+		m.probes.Add(m.checks.Collectors()...),
 		m.all.Add(m.client.Collectors()...), m.all.Add(m.server.Collectors()...),
 		m.all.Add(m.certs.Collectors()...), m.all.Add(m.startup.Collectors()...),
 	)
@@ -109,6 +112,7 @@ func (m *meters) observe(cfg *wire.Config) {
 	cfg.Images.Observer = m.runtime.Pulls()
 	cfg.Observe.Trace = m.runtime.Relists()
 	cfg.Volume.Observer = m.volumes.Observer()
+	cfg.Probe.Observers = append(cfg.Probe.Observers, m.checks.Observer())
 }
 
 // observeCluster does the same for an agent that is in a cluster.

@@ -1,0 +1,63 @@
+package grpccheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"nodekit.dev/probe"
+)
+
+// DefaultUserAgent is the stock kubelet's of v1.37.
+const DefaultUserAgent = "kube-probe/1.37"
+
+// Target is what to ask.
+type Target struct {
+	// Address is "host:port", Service the name to ask for, often empty.
+	Address, Service string
+	// TLS speaks TLS. The certificate is not checked.
+	TLS bool
+	// UserAgent goes before grpc-go's own; empty: DefaultUserAgent.
+	UserAgent string
+	// Timeout is for messages only: ctx is the bound.
+	Timeout time.Duration
+	// DialContext opens the connection, such as in a network namespace; nil for a
+	// plain net.Dialer. It must end when its context does, and is called
+	// concurrently if Check is.
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// TargetOf is what a pod's grpc handler asks for. With tls its mode is followed
+// (GRPCAction.mode, gate GRPCContainerProbeTLS), else ignored. It fails for a
+// handler without grpc, for a pod without an IP, for a port that is none and for
+// an unknown mode.
+func TargetOf(t probe.Target, tls bool) (Target, error) {
+	ask := t.Handler.GRPC
+	if ask == nil {
+		return Target{}, errors.New("the handler has no grpc")
+	}
+	address, err := t.Address("", intstr.FromInt32(ask.Port))
+	if err != nil {
+		return Target{}, err
+	}
+	target := Target{Address: address, Timeout: t.Timeout}
+	if ask.Service != nil {
+		target.Service = *ask.Service
+	}
+	if !tls || ask.Mode == nil {
+		return target, nil
+	}
+	switch *ask.Mode {
+	case corev1.GRPCProbeModeTLS:
+		target.TLS = true
+	case corev1.GRPCProbeModePlaintext:
+	default:
+		return Target{}, fmt.Errorf("the mode %q is neither TLS nor Plaintext", *ask.Mode)
+	}
+	return target, nil
+}

@@ -59,6 +59,6 @@ func overrides() []nodefx.Option {
 	return []nodefx.Option{
 		managedPods(), waitForClock(), mirror(), registryLogin(), siteEnv(), siteSandbox(),
 		seededVolume(), siteCondition(), patientStart(), fleetEvents(), siteRoute(), auditHook(), unbalancedCPUs(),
-		rackLabel(), ownSecrets(),
+		rackLabel(), ownSecrets(), ownProbes(),
 	}
 }

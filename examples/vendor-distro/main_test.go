@@ -39,6 +39,7 @@ spec:
     resources: {requests: {cpu: 250m}}
     env: [{name: LOGIN, valueFrom: {secretKeyRef: {name: site, key: username}}}]
     volumeMounts: [{name: site-data, mountPath: /data}]
+    readinessProbe: {exec: {command: [sh, -c, echo fine]}}
   volumes: [{name: site-data, emptyDir: {}}]
 `
 
@@ -68,6 +69,8 @@ password: p
 	program.Await(`"audit" pod="web-node1" container="app"`)     // audit_hook.go, mirror.go, registry_login.go
 	program.Await(`"fleet event" pod="web-node1" reason="Start`) // fleet_events.go
 	program.Await(`"CPU load balancing off" pod="web-node1"`)    // unbalanced_cpus.go
+
+	program.Await(`"own probe" pod="web-node1" type="Readiness"`) // probe_bodies.go
 
 	pod := exampletest.Pod(t, w, "web-node1")
 	cfg, _ := w.ContainerConfig(pod.Containers[0].ID)

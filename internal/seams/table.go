@@ -43,6 +43,7 @@ type Section struct {
 
 const (
 	seamTest    = "node/nodefx.TestReplace"
+	probeTest   = "node/nodefx.TestProbeChecksOfAVendor"
 	memberTest  = "node/nodefx.TestMembersAct"
 	distroTest  = "examples/vendor-distro.TestDistro"
 	twoAgents   = "node/wire.TestTwoAgents"
@@ -72,7 +73,8 @@ func openShift() []Row {
 			Uses: []string{"node/register.Contributor", "node/clusterfx.AddNodeResources", "node/register.Setter", "node/clusterfx.AddNodeSetter"}, Test: "node/register.TestSetters", Done: Cluster},
 		{Patch: "CPU load balancing off on new cgroups", Seam: "a decorator of pod cgroups",
 			Uses: []string{"node.Cgroups", "node/nodefx.Replace", "node/nodefx.Wrap"}, Test: distroTest, Example: "vendor-distro/unbalanced_cpus.go", Done: House},
-		{Patch: "probe bodies as events; a reason while terminating", Seam: "observers of probe results", Pending: Probes},
+		{Patch: "probe bodies as events; a reason while terminating", Seam: "observers of probe results: of each check, with what it answered",
+			Uses: []string{"node/wire.ProbeObserver", "node/nodefx.AddProbeObserver"}, Test: distroTest, Example: "vendor-distro/probe_bodies.go", Done: Probes},
 		{Patch: "the metrics scraper is always allowed while the API is away", Seam: "a chain of authorizers",
 			Uses: []string{"node/server.Authorizer", "node/server.APIParts", "node/nodefx.AddAuthorizer"}, Test: "node/server.TestChains", Done: Cluster},
 		{Patch: "/ovs.slice among the cgroups that are watched", Seam: "the list of cgroup roots", Pending: ResourcesOne},

@@ -52,10 +52,13 @@ func (c *Checker) Check(ctx context.Context, t Target) probe.Outcome {
 	}
 	req.Header = headers(t.Headers, c.cfg.UserAgent)
 	req.Host = req.Header.Get("Host")
-	// A transport of its own: ending what this check left behind must not touch
-	// what others are at.
-	transport := newTransport(ctx, c.cfg.DialContext, t.H2C)
-	defer transport.CloseIdleConnections() // ends dials and handshakes that nobody waits for any more
+	// What the check opened ends with it, but not before: an answer that comes
+	// at the last moment is one, and an error is the client's own.
+	alive, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	// A transport of its own: to end what it left behind must not touch others.
+	transport := newTransport(c.dialer(ctx, alive), t.H2C)
+	defer transport.CloseIdleConnections() // ends handshakes that nobody waits for any more
 	client := &http.Client{Transport: transport, CheckRedirect: followSameHost}
 	resp, err := client.Do(req)
 	if err != nil {
@@ -63,6 +66,22 @@ func (c *Checker) Check(ctx context.Context, t Target) probe.Outcome {
 	}
 	defer func() { _ = resp.Body.Close() }() // nothing was written; the answer is here
 	return judge(resp)
+}
+
+// dialer opens connections until ctx ends, and resets them when alive does. The
+// transport alone would let a dial go on, in case a later request can use it; an
+// HTTP/2 connection that was ready just after its request gave up would stay in
+// the pool as long as the server lets it.
+func (c *Checker) dialer(ctx, alive context.Context) dialFunc {
+	return func(_ context.Context, network, address string) (net.Conn, error) {
+		conn, err := c.cfg.DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		conn = resetting{conn}
+		context.AfterFunc(alive, func() { _ = conn.Close() }) // most are closed by then
+		return conn, nil
+	}
 }
 
 // judge reads the body only where it is told to users: a failure is one however

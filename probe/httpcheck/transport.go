@@ -10,21 +10,13 @@ import (
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
 // newTransport goes straight to the pod, whatever proxy the environment names.
-// Dials end with ctx: a transport's own context outlives its request, in case
-// another one could use the connection.
-func newTransport(ctx context.Context, dial dialFunc, h2c bool) *http.Transport {
+func newTransport(dial dialFunc, h2c bool) *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP1(!h2c)
 	protocols.SetHTTP2(true) // over TLS only, where servers choose
 	protocols.SetUnencryptedHTTP2(h2c)
 	return &http.Transport{
-		DialContext: func(_ context.Context, network, address string) (net.Conn, error) {
-			conn, err := dial(ctx, network, address)
-			if err != nil {
-				return nil, err
-			}
-			return resetting{conn}, nil
-		},
+		DialContext:        dial,
 		TLSClientConfig:    &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // pods sign their certificates themselves
 		DisableKeepAlives:  true,
 		DisableCompression: true,

@@ -43,7 +43,7 @@ func TestNoTimeWaitPilesUp(t *testing.T) {
 	web.Handler.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromInt32(number(web))}
 	db.Handler.GRPC = &corev1.GRPCAction{Port: number(db)}
 	set := Default(Config{})
-	for range 400 {
+	for range 100 {
 		for kind, target := range map[probe.Kind]probe.Target{probe.HTTPGet: web, probe.TCPSocket: web, probe.GRPC: db} {
 			if got := set[kind](t.Context(), target); got.Result != probe.Success {
 				t.Fatalf("%s: %+v", kind, got)

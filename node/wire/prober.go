@@ -11,6 +11,7 @@ import (
 	"nodekit.dev/internal/tasks"
 	"nodekit.dev/node"
 	"nodekit.dev/node/lifecycle"
+	"nodekit.dev/node/podspec"
 	"nodekit.dev/probe"
 )
 
@@ -65,16 +66,19 @@ func probed(req node.ProbeRequest) probe.Container {
 	}
 	if c := containerOf(req.Pod, req.Run.Container); c != nil {
 		out.Ports = c.Ports
-		out.Liveness, out.Readiness, out.Startup = specOf(c.LivenessProbe), specOf(c.ReadinessProbe), specOf(c.StartupProbe)
+		out.Liveness, out.Readiness, out.Startup = specOf(c, c.LivenessProbe), specOf(c, c.ReadinessProbe), specOf(c, c.StartupProbe)
 	}
 	return out
 }
 
-func specOf(p *corev1.Probe) *probe.Spec {
+func specOf(c *corev1.Container, p *corev1.Probe) *probe.Spec {
 	if p == nil {
 		return nil
 	}
 	spec := probe.SpecOf(p)
+	if exec := spec.Handler.Exec; exec != nil {
+		spec.Handler.Exec = &corev1.ExecAction{Command: podspec.ProbeCommand(c, exec.Command)}
+	}
 	return &spec
 }
 

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"nodekit.dev/test/integration/testbed"
 )
@@ -47,7 +48,7 @@ func churnName(i int) string  { return fmt.Sprintf("churn-%d", i) }
 func (c *churn) makeAll(t *testing.T) {
 	t.Helper()
 	for i := range steadyPods {
-		if err := c.create(t.Context(), steadyName(i)); err != nil {
+		if err := c.make(t.Context(), steadyPod(c.ns, i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,8 +124,12 @@ func (c *churn) untilNamed(ctx context.Context, name string, check func(*corev1.
 
 // create and remove try again until the API server is there, as controllers do.
 func (c *churn) create(ctx context.Context, name string) error {
+	return c.make(ctx, churnPod(c.ns, name))
+}
+
+func (c *churn) make(ctx context.Context, pod *corev1.Pod) error {
 	return again(ctx, func(ctx context.Context) error {
-		err := c.core.Post().Namespace(c.ns).Resource("pods").Body(churnPod(c.ns, name)).Do(ctx).Error()
+		err := c.core.Post().Namespace(c.ns).Resource("pods").Body(pod).Do(ctx).Error()
 		if apierrors.IsAlreadyExists(err) { // the answer of the call before got lost
 			return nil
 		}
@@ -157,6 +162,31 @@ func churnPod(ns, name string) *corev1.Pod {
 			}},
 		},
 	}
+}
+
+// steadyPod is one that nobody touches. Some have probes, which must not notice
+// anything either: over the network, or by a command, for which the runtime may
+// be away for a while.
+func steadyPod(ns string, i int) *corev1.Pod {
+	pod := churnPod(ns, steadyName(i))
+	c := &pod.Spec.Containers[0]
+	switch i % 3 {
+	case 0:
+		c.Command[2] = "httpd -p 8080; " + c.Command[2]
+		connect := func() *corev1.Probe {
+			return &corev1.Probe{
+				ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8080)}},
+				PeriodSeconds: 2, TimeoutSeconds: 10,
+			}
+		}
+		c.StartupProbe, c.ReadinessProbe, c.LivenessProbe = connect(), connect(), connect()
+	case 1:
+		c.ReadinessProbe = &corev1.Probe{
+			ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}},
+			PeriodSeconds: 5, TimeoutSeconds: 30,
+		}
+	}
+	return pod
 }
 
 // see waits until that many more pods have come up.

@@ -7,11 +7,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/signal"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
 	"nodekit.dev/probe"
+	"nodekit.dev/probe/checks"
 )
 
 func main() {
@@ -24,12 +29,12 @@ func main() {
 }
 
 func run(ctx context.Context, period time.Duration, endpoints []string, out io.Writer) error {
-	m, err := probe.New(probe.Config{Checks: map[probe.Kind]probe.Check{"endpoint": check}})
+	m, err := probe.New(probe.Config{Checks: checks.Default(checks.Config{})})
 	if err != nil {
 		return err
 	}
-	spec := probe.Spec{Kind: "endpoint", Period: period, Timeout: time.Second, SuccessThreshold: 1, FailureThreshold: 2}
 	for _, endpoint := range endpoints {
+		spec := probe.Spec{Handler: handler(endpoint), Period: period, Timeout: time.Second, SuccessThreshold: 1, FailureThreshold: 2}
 		if _, err := m.Watch(probe.Container{Name: endpoint, Readiness: &spec}); err != nil {
 			return err
 		}
@@ -43,4 +48,17 @@ func run(ctx context.Context, period time.Duration, endpoints []string, out io.W
 		return err
 	}
 	return nil
+}
+
+// handler says in a pod's words what a URL asks for; nothing for any other text.
+func handler(endpoint string) (h corev1.ProbeHandler) {
+	u, err := url.Parse(endpoint)
+	switch {
+	case err != nil:
+	case u.Scheme == "tcp":
+		h.TCPSocket = &corev1.TCPSocketAction{Host: u.Hostname(), Port: intstr.Parse(u.Port())}
+	case u.Scheme == "http", u.Scheme == "https":
+		h.HTTPGet = &corev1.HTTPGetAction{Scheme: corev1.URIScheme(u.Scheme), Host: u.Hostname(), Port: intstr.Parse(u.Port()), Path: u.RequestURI()}
+	}
+	return h
 }

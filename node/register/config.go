@@ -17,6 +17,9 @@ import (
 	"nodekit.dev/runtime"
 )
 
+// Warning is what is wrong with a node from its start on, such as "CgroupV1".
+type Warning struct{ Reason, Message string }
+
 // Config says what the node is and how often it is told. Default has all but
 // NodeName.
 type Config struct {
@@ -64,6 +67,8 @@ type Config struct {
 	// DeclaredFeatures are told as they are, sorted (gate NodeDeclaredFeatures),
 	// see DeclaredFeatures. Empty: none are told.
 	DeclaredFeatures []string
+	// StartWarnings are told as events of the node each time the agent starts.
+	StartWarnings []Warning
 	// TellUserNamespace tells whether the agent runs in a user namespace of its
 	// own (gate KubeletInUserNamespace).
 	TellUserNamespace bool

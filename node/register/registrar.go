@@ -84,6 +84,9 @@ func (r *Registrar) Run(ctx context.Context) error {
 		return errors.New("registration of the node: Run was called before; make a new one with register.New")
 	}
 	r.parts.Event(corev1.EventTypeNormal, "Starting", "Starting kubelet.")
+	for _, w := range r.cfg.StartWarnings {
+		r.parts.Event(corev1.EventTypeWarning, w.Reason, w.Message)
+	}
 	group := tasks.New(ctx)
 	group.Go("node-status", r.runStatus)
 	if r.parts.Coordination != nil {

@@ -282,6 +282,7 @@ func TestRestart(t *testing.T) {
 	up := b.runtime
 	b.do(func() { b.runtime, b.events = runtime.Status{}, nil })
 	b.cfg.Labels = map[string]string{"new": "label"}
+	b.cfg.StartWarnings = []Warning{{Reason: "CgroupV1", Message: "it ends"}}
 	b.run(func() {
 		if n := b.api.count("PATCH"); n != 0 {
 			t.Fatalf("%d patches before the runtime was read", n)
@@ -306,7 +307,7 @@ func TestRestart(t *testing.T) {
 		if gpus := n.Status.Allocatable["example.com/gpu"]; gpus.Value() != 2 {
 			t.Errorf("what others told of the node: allocatable %v", n.Status.Allocatable)
 		}
-		b.wantEvents("restart", "Normal Starting")
+		b.wantEvents("restart", "Normal Starting", "Warning CgroupV1")
 	})
 }
 

@@ -75,6 +75,9 @@ func connection(c *cluster.Config, kc *config.KubeletConfiguration) (err error) 
 func registration(out *register.Config, s settings) error {
 	f, kc := s.flags, &s.loaded.Kubelet
 	out.Register = *kc.RegisterNode
+	if onCgroupV1("/sys/fs/cgroup") {
+		out.StartWarnings = []register.Warning{{Reason: "CgroupV1", Message: cgroupV1Ends}}
+	}
 	out.Labels, out.AllowLabel = f.nodeLabels, s.labels
 	out.Taints = kc.RegisterWithTaints
 	out.ProviderID = kc.ProviderID

@@ -63,9 +63,12 @@ func onCgroupV1(root string) bool {
 	return unix.Statfs(root, &fs) == nil && fs.Type != unix.CGROUP2_SUPER_MAGIC
 }
 
+// cgroupV1Ends is what the stock kubelet says of such a host.
+const cgroupV1Ends = "cgroup v1 support is unsupported and will be removed in a future release"
+
 func checkCgroups(v1, refused bool) error {
 	if v1 && refused {
-		return errors.New("kubelet is configured to not run on a host using cgroup v1. cgroup v1 support is unsupported and will be removed in a future release; set failCgroupV1: false in the configuration file to run here all the same")
+		return errors.New("kubelet is configured to not run on a host using cgroup v1. " + cgroupV1Ends + "; set failCgroupV1: false in the configuration file to run here all the same")
 	}
 	return nil
 }

@@ -49,6 +49,7 @@ func (a *agent) checkPlan(in lifecycle.Input, plan lifecycle.Plan) {
 	a.checkDeadline(plan)
 	a.noteEnd(in, plan)
 	a.checkHurry(plan)
+	a.checkProbes(in, plan)
 	a.checkPure(in, plan)
 	a.l.checkPace()
 }

@@ -39,6 +39,14 @@ func mutants() []mutant {
 		{"hopeless failures are tried again", "do.go", "case failed && f.Fatal && !a.mustHappen():", "case failed && f.Fatal && a.mustHappen():",
 			"an image with an impossible name is pulled for ever"},
 
+		// Probes.
+		{"a pod that ends is probed", "probes.go", "if d.mem.Phase >= Stopping || d.mem.Ending != nil {", "if d.mem.Phase > Cleaning {",
+			"a liveness probe fails a container that was told to stop"},
+		{"probes do not wait for the hook", "probes.go", " || c.mem.KillID == r.ID || d.hookOpen(c) {", " || c.mem.KillID == r.ID {",
+			"a container is killed for what its postStart hook is still to do"},
+		{"what is killed is probed", "probes.go", "|| c.stopping() || c.mem.KillID == r.ID ||", "||",
+			"a container that ends is told to be unhealthy"},
+
 		// Order.
 		{"sidecars stop in order of start", "stop.go", "for i := len(sidecars) - 1; i >= 0; i-- {", "for i := range sidecars {",
 			"a sidecar goes before those that were started after it"},

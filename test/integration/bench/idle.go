@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"nodekit.dev/test/integration/testbed"
@@ -60,7 +61,8 @@ func idleKubelet(ctx context.Context, bed *testbed.Bed, pods int, window time.Du
 	if out.Empty, err = Measure(ctx, kubelet.PID(), window); err != nil {
 		return out, err
 	}
-	if out.AllRunning, err = fill(ctx, bed, folder, pods); err != nil {
+	idlePod := func(i int) *corev1.Pod { return newPod(fmt.Sprintf("idle-%d", i), "") }
+	if out.AllRunning, err = fill(ctx, bed, folder, pods, idlePod); err != nil {
 		return out, fmt.Errorf("%w\n%s", err, kubelet.Log(30))
 	}
 	if out.Full, err = Measure(ctx, kubelet.PID(), window); err != nil {
@@ -72,10 +74,10 @@ func idleKubelet(ctx context.Context, bed *testbed.Bed, pods int, window time.Du
 
 // fill puts manifests of so many pods into the folder. It asks the runtime
 // when they run, so that the agent has nothing to do but its work.
-func fill(ctx context.Context, bed *testbed.Bed, folder string, pods int) (time.Duration, error) {
+func fill(ctx context.Context, bed *testbed.Bed, folder string, pods int, pod func(i int) *corev1.Pod) (time.Duration, error) {
 	var files []manifest
 	for i := range pods {
-		file, err := stageManifest(folder, newPod(fmt.Sprintf("idle-%d", i), ""))
+		file, err := stageManifest(folder, pod(i))
 		if err != nil {
 			return 0, err
 		}

@@ -33,6 +33,8 @@ func (r *run) parts() []Part {
 		{"burst", "many pods at once", r.burst},
 		{"folder", "pods through the folder of manifests", r.folder},
 		{"idle", "an agent with nothing to do", r.idle},
+		{"probes", "thousands of probes", r.probes},
+		{"exec", "probes by commands in containers", r.exec},
 		{"crowd", "events among thousands of pods, in memory", r.crowd},
 	}
 }

@@ -235,9 +235,14 @@ func (a *Agent) PID() int { return a.process.PID() }
 // Log returns the last lines of the agent's log.
 func (a *Agent) Log(lines int) string { return daemon.Tail(a.LogFile, lines) }
 
+// Get asks the agent over its socket, such as for "/metrics/probes".
+func (a *Agent) Get(ctx context.Context, path string) (string, error) {
+	return get(ctx, a.api, "http://agent"+path)
+}
+
 // Pods asks the agent for all its pods with their status.
 func (a *Agent) Pods(ctx context.Context) ([]corev1.Pod, error) {
-	text, err := get(ctx, a.api, "http://agent/pods")
+	text, err := a.Get(ctx, "/pods")
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -279,7 +280,7 @@ func TestPodCertificateThatIsForbiddenAtFirst(t *testing.T) {
 			b := newCertBench(t, "ED25519")
 			start := time.Now()
 			known := start.Add(c.known)
-			var asked time.Duration
+			var asked atomic.Int64 // a time.Duration
 			b.api.Refuse(func(r *http.Request) (int, string) {
 				if r.Method != http.MethodPost || strings.Contains(r.URL.Path, "serviceaccounts") {
 					return 0, ""
@@ -287,15 +288,15 @@ func TestPodCertificateThatIsForbiddenAtFirst(t *testing.T) {
 				if time.Now().Before(known) {
 					return http.StatusForbidden, "Forbidden"
 				}
-				asked = time.Since(start)
+				asked.Store(int64(time.Since(start)))
 				return 0, ""
 			})
 			_, _, err := b.get()
 			if told := strings.Contains(err.Error(), "while creating PodCertificateRequest"); told != c.told {
 				t.Errorf("known after %v: told %q", c.known, err)
 			}
-			if asked != c.asked {
-				t.Errorf("known after %v: asked after %v, want %v", c.known, asked, c.asked)
+			if got := time.Duration(asked.Load()); got != c.asked {
+				t.Errorf("known after %v: asked after %v, want %v", c.known, got, c.asked)
 			}
 			if took := time.Since(start); c.told && took != 2*time.Second {
 				t.Errorf("told after %v", took)

@@ -28,7 +28,7 @@ func preStopThenTerm(t *testing.T, e *env) {
 // its grace, by its own clock: the agent's may be late on a busy machine.
 func graceThenKill(t *testing.T, e *env) {
 	pod := newPod("deaf", shell("main", "trap '"+`echo "TERM $(date +%s)" >> /trace/log`+"' TERM; "+say("runs")+
-		"while :; do date +%s > /trace/alive; sleep 0.2; done"))
+		"while :; do date +%s > /trace/now; mv /trace/now /trace/alive; sleep 0.2; done"))
 	pod.Spec.TerminationGracePeriodSeconds = ptr(int64(3))
 	tr := traced(t, pod)
 	e.apply(t, pod)

@@ -55,3 +55,32 @@ func TestOneLookSinceTheEndIsEnough(t *testing.T) {
 	w.settle()
 	w.expect("StopSandbox sb0", "Unmount v", "RemoveCgroup")
 }
+
+// TestAContainerThatCameLateHasItsHooks: what a dead agent's start brings while
+// the pod is cleaned is stopped as any other container.
+func TestAContainerThatCameLateHasItsHooks(t *testing.T) {
+	for name, policy := range map[string]StopReason{"deleted": StopDeleted, "evicted": StopEvicted} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newPod(corev1.RestartPolicyAlways, mainC("a")))
+			sandbox := w.addSandbox(0)
+			w.hold[RemoveSandbox], w.hold[StopSandbox] = true, true
+			w.stopNow(policy, 30*time.Second)
+			w.settle()
+			if got := w.took(); w.mem.Phase != Cleaning || !strings.HasSuffix(got[len(got)-1], "Sandbox sb0") {
+				t.Fatalf("phase %v, did %s", w.mem.Phase, got)
+			}
+			w.addContainer(w.newContainer("a", 0, sandbox))
+			w.settle()
+			w.expect("RunHooksStopping", "StopContainer a 30s")
+			w.hold[RemoveSandbox], w.hold[StopSandbox] = false, false
+			w.land(KeySandbox)
+			w.settle()
+			if names := w.alive(); len(names) > 0 {
+				t.Errorf("%v live on", names)
+			}
+			if policy == StopDeleted && w.mem.Phase != Finished || w.plan.Status.Phase != corev1.PodFailed {
+				t.Errorf("phase %v, %s", w.mem.Phase, w.plan.Status.Phase)
+			}
+		})
+	}
+}

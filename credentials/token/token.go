@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"nodekit.dev/internal/clientlog"
+	"nodekit.dev/internal/tasks"
 )
 
 // Request says for whom and what a token is. Equal requests share a token.
@@ -185,22 +186,10 @@ func (e *entry) patiently(ask asker) asker {
 				e.patience = now.Add(forbiddenPatience)
 			}
 			left := e.patience.Sub(now)
-			if left <= 0 || !pause(ctx, min(wait, left)) {
+			if left <= 0 || tasks.Pause(ctx, min(wait, left)) != nil {
 				return Token{}, 0, err
 			}
 		}
-	}
-}
-
-// pause waits; false: ctx ended.
-func pause(ctx context.Context, wait time.Duration) bool {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"nodekit.dev/internal/backoff"
+	"nodekit.dev/internal/tasks"
 	"nodekit.dev/node"
 )
 
@@ -87,7 +88,7 @@ func (h *HTTP) Run(ctx context.Context, updates chan<- node.SourceUpdate) error 
 				}
 			}
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := tasks.Pause(ctx, wait); err != nil {
 			return err
 		}
 	}
@@ -207,15 +208,4 @@ func has(list []string, s string) bool {
 		}
 	}
 	return false
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

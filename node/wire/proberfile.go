@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"nodekit.dev/internal/atomicfile"
+	"nodekit.dev/internal/tasks"
 	"nodekit.dev/probe"
 )
 
@@ -61,7 +62,7 @@ func (p *Prober) keep(ctx context.Context) error {
 			p.log.Warn("can not keep the results of probes for the next start of the agent", "file", p.file, "err", err)
 		}
 		failed = err != nil
-		wait(ctx, probesPause)
+		_ = tasks.Pause(ctx, probesPause) // its end is seen above
 	}
 	return ctx.Err()
 }
@@ -73,13 +74,4 @@ func (p *Prober) write() error {
 		return err
 	}
 	return atomicfile.WriteChecked(p.file, data, 0o600)
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -3,7 +3,6 @@ package checks
 import (
 	"context"
 	"errors"
-	"net"
 
 	"nodekit.dev/probe"
 	"nodekit.dev/probe/execcheck"
@@ -12,13 +11,10 @@ import (
 	"nodekit.dev/probe/tcpcheck"
 )
 
-// DefaultUserAgent is the stock kubelet's of v1.37.
-const DefaultUserAgent = httpcheck.DefaultUserAgent
-
 // Config are the settings of the set. Its zero value is a set without exec
 // checks, with the gates of alpha features off, as they are by default.
 type Config struct {
-	// UserAgent is sent over HTTP and gRPC; empty: DefaultUserAgent.
+	// UserAgent is sent over HTTP and gRPC; empty: probe.DefaultUserAgent.
 	UserAgent string
 	// Exec runs commands; nil: exec checks are Unknown.
 	Exec execcheck.Execer
@@ -26,18 +22,13 @@ type Config struct {
 	// H2CContainerProbe and GRPCContainerProbeTLS). Off: the fields are ignored,
 	// as an API server with the gate off drops them.
 	H2C, GRPCTLS bool
-	// DialContext opens connections to pods, such as in a network namespace; nil
-	// for a plain net.Dialer. It must end when its context does, and is called
-	// concurrently.
-	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+	// DialContext opens connections to pods; nil for a plain net.Dialer.
+	DialContext probe.DialFunc
 }
 
 // Default is a check for each kind that pods can name. A handler that can not be
 // followed, for a port that is none or a pod without an IP, is Unknown.
 func Default(cfg Config) map[probe.Kind]probe.Check {
-	if cfg.UserAgent == "" {
-		cfg.UserAgent = DefaultUserAgent
-	}
 	return map[probe.Kind]probe.Check{
 		probe.HTTPGet:   cfg.http(httpcheck.New(httpcheck.Config{UserAgent: cfg.UserAgent, DialContext: cfg.DialContext})),
 		probe.TCPSocket: cfg.tcp,

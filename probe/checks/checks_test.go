@@ -19,7 +19,6 @@ import (
 
 	"nodekit.dev/probe"
 	"nodekit.dev/probe/execcheck"
-	"nodekit.dev/probe/grpccheck"
 )
 
 // pod is a target whose container listens at an address, under the name web.
@@ -67,7 +66,7 @@ func TestDefault(t *testing.T) {
 		handler corev1.ProbeHandler
 		output  string
 	}{
-		{web, corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "a?b=1", Port: named}}, "/a?b=1 " + DefaultUserAgent},
+		{web, corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "a?b=1", Port: named}}, "/a?b=1 " + probe.DefaultUserAgent},
 		{web, corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: named}}, ""},
 		{db, corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: db.Ports[0].ContainerPort}}, "service healthy"},
 		{web, corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"echo"}}}, "echo c1 1s"},
@@ -77,9 +76,6 @@ func TestDefault(t *testing.T) {
 		if got := Default(Config{Exec: echo{}})[kind](t.Context(), tc.target); got.Result != probe.Success || got.Output != tc.output {
 			t.Errorf("%s: %+v", kind, got)
 		}
-	}
-	if grpccheck.DefaultUserAgent != DefaultUserAgent {
-		t.Errorf("two user agents: %s and %s", grpccheck.DefaultUserAgent, DefaultUserAgent)
 	}
 }
 

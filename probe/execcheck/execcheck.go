@@ -10,9 +10,6 @@ import (
 	"nodekit.dev/probe"
 )
 
-// outputLimit is how much of a command's output users are shown, bytes.
-const outputLimit = 10 << 10
-
 // Execer runs one command in a running container and waits for it.
 type Execer interface {
 	// ExecSync blocks until the command ended, ctx ended or timeout is over (0:
@@ -79,7 +76,7 @@ func tookTooLong(ctx context.Context, err error) bool {
 }
 
 func output(res Result) string {
-	out := res.Stdout[:min(len(res.Stdout), outputLimit)]
-	rest := res.Stderr[:min(len(res.Stderr), outputLimit-len(out))]
+	out := res.Stdout[:min(len(res.Stdout), probe.OutputLimit)]
+	rest := res.Stderr[:min(len(res.Stderr), probe.OutputLimit-len(out))]
 	return string(out) + string(rest)
 }

@@ -28,7 +28,7 @@ func (e execer) ExecSync(_ context.Context, id string, cmd []string, timeout tim
 
 func TestCheck(t *testing.T) {
 	broken := errors.New("no running task found")
-	long := []byte(strings.Repeat("o", outputLimit-1))
+	long := []byte(strings.Repeat("o", probe.OutputLimit-1))
 	for name, tc := range map[string]struct {
 		ended execer
 		want  probe.Outcome

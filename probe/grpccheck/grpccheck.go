@@ -18,10 +18,9 @@ import (
 	"nodekit.dev/probe"
 )
 
-const (
-	answerLimit = 64 << 10 // bytes of an answer's message, and of its headers
-	outputLimit = 10 << 10 // bytes of what users are told
-)
+// answerLimit is how much of an answer's message, and of its headers, is read,
+// in bytes.
+const answerLimit = 64 << 10
 
 // Check asks once, over a connection of its own, which it tries to open until
 // ctx ends: a server that only starts may come in time. Only SERVING is a
@@ -61,7 +60,7 @@ func failedCall(err error, t Target) probe.Outcome {
 
 func failure(format string, args ...any) probe.Outcome {
 	text := fmt.Sprintf(format, args...)
-	return probe.Outcome{Result: probe.Failure, Output: text[:min(len(text), outputLimit)]}
+	return probe.Outcome{Result: probe.Failure, Output: text[:min(len(text), probe.OutputLimit)]}
 }
 
 // ready waits for the connection; grpc-go itself tries again, with longer and
@@ -85,35 +84,17 @@ func options(t Target) []grpc.DialOption {
 		creds = credentials.NewTLS(&tls.Config{InsecureSkipVerify: true}) //nolint:gosec // pods sign their certificates themselves
 	}
 	if t.UserAgent == "" {
-		t.UserAgent = DefaultUserAgent
+		t.UserAgent = probe.DefaultUserAgent
 	}
+	dial := probe.Resetting(t.DialContext)
 	return []grpc.DialOption{
 		grpc.WithTransportCredentials(creds),
 		grpc.WithUserAgent(t.UserAgent),
-		grpc.WithContextDialer(dialer(t)),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return dial(ctx, "tcp", address) }),
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
 		// A pod is not trusted with the agent's memory.
 		grpc.WithMaxHeaderListSize(answerLimit),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(answerLimit)),
-	}
-}
-
-// dialer opens connections that are reset at their end: no socket then stays in
-// TIME_WAIT, and the answer is read by then.
-func dialer(t Target) func(context.Context, string) (net.Conn, error) {
-	dial := t.DialContext
-	if dial == nil {
-		dial = (&net.Dialer{}).DialContext
-	}
-	return func(ctx context.Context, address string) (net.Conn, error) {
-		conn, err := dial(ctx, "tcp", address)
-		if err != nil {
-			return nil, err
-		}
-		if tcp, ok := conn.(interface{ SetLinger(seconds int) error }); ok {
-			_ = tcp.SetLinger(0) // at worst one more TIME_WAIT
-		}
-		return conn, nil
 	}
 }

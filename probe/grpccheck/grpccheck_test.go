@@ -93,7 +93,7 @@ func (c *cue) Err() error {
 func TestCheck(t *testing.T) {
 	good, bare, secret := serve(t, healthServer()), serve(t, nil), serve(t, healthServer(), overTLS())
 	long := serve(t, answers{check: func(context.Context) (*grpc_health_v1.HealthCheckResponse, error) {
-		return nil, status.Error(codes.Internal, strings.Repeat("x", 2*outputLimit))
+		return nil, status.Error(codes.Internal, strings.Repeat("x", 2*probe.OutputLimit))
 	}})
 	huge := serve(t, answers{check: func(context.Context) (*grpc_health_v1.HealthCheckResponse, error) {
 		return nil, status.Error(codes.Internal, strings.Repeat("x", 2*answerLimit))
@@ -114,7 +114,7 @@ func TestCheck(t *testing.T) {
 		"not a target": {Target{Address: "%zz"}, probe.Failure, `error: failed to connect service at "%zz": `},
 	} {
 		got := Check(t.Context(), tc.target)
-		if got.Result != tc.result || !strings.HasPrefix(got.Output, tc.output) || len(got.Output) > outputLimit || got.Err != nil {
+		if got.Result != tc.result || !strings.HasPrefix(got.Output, tc.output) || len(got.Output) > probe.OutputLimit || got.Err != nil {
 			t.Errorf("%s: %d bytes, %+v", name, len(got.Output), got)
 		}
 	}

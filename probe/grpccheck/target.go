@@ -1,10 +1,8 @@
 package grpccheck
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,23 +11,18 @@ import (
 	"nodekit.dev/probe"
 )
 
-// DefaultUserAgent is the stock kubelet's of v1.37.
-const DefaultUserAgent = "kube-probe/1.37"
-
 // Target is what to ask.
 type Target struct {
 	// Address is "host:port", Service the name to ask for, often empty.
 	Address, Service string
 	// TLS speaks TLS. The certificate is not checked.
 	TLS bool
-	// UserAgent goes before grpc-go's own; empty: DefaultUserAgent.
+	// UserAgent goes before grpc-go's own; empty: probe.DefaultUserAgent.
 	UserAgent string
 	// Timeout is for messages only: ctx is the bound.
 	Timeout time.Duration
-	// DialContext opens the connection, such as in a network namespace; nil for a
-	// plain net.Dialer. It must end when its context does, and is called
-	// concurrently if Check is.
-	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+	// DialContext opens the connection; nil for a plain net.Dialer.
+	DialContext probe.DialFunc
 }
 
 // TargetOf is what a pod's grpc handler asks for. With tls its mode is followed

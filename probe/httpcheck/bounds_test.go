@@ -152,7 +152,7 @@ func TestHugeBody(t *testing.T) {
 		}
 	})
 	got := s.check(t.Context(), Config{})
-	if got.Result != probe.Success || len(got.Output) != bodyLimit {
+	if got.Result != probe.Success || len(got.Output) != probe.OutputLimit {
 		t.Errorf("%v with %d bytes", got.Result, len(got.Output))
 	}
 	<-s.gone

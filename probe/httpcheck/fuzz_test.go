@@ -64,7 +64,7 @@ func FuzzAnswer(f *testing.F) {
 		if got.Result == probe.Failure && got.Output == "" {
 			t.Fatal("failed without a word")
 		}
-		if got.Result != probe.Failure && len(got.Output) > bodyLimit+len("Probe terminated redirects, Response body: ") {
+		if got.Result != probe.Failure && len(got.Output) > probe.OutputLimit+len("Probe terminated redirects, Response body: ") {
 			t.Fatalf("%d bytes of output", len(got.Output))
 		}
 	})

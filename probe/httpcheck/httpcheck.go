@@ -11,21 +11,14 @@ import (
 	"nodekit.dev/probe"
 )
 
-// DefaultUserAgent is the stock kubelet's of v1.37.
-const DefaultUserAgent = "kube-probe/1.37"
-
-const (
-	bodyLimit    = 10 << 10 // bytes of an answer that are read
-	maxRedirects = 10
-)
+const maxRedirects = 10
 
 // Config are the settings of a Checker.
 type Config struct {
-	// UserAgent is sent where a target has none; empty: DefaultUserAgent.
+	// UserAgent is sent where a target has none; empty: probe.DefaultUserAgent.
 	UserAgent string
-	// DialContext opens connections, such as in a network namespace; nil for a
-	// plain net.Dialer. It is called concurrently.
-	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+	// DialContext opens connections; nil for a plain net.Dialer.
+	DialContext probe.DialFunc
 }
 
 // Checker makes checks. It keeps nothing between them and is safe for
@@ -35,11 +28,9 @@ type Checker struct{ cfg Config }
 // New is a Checker with those settings.
 func New(cfg Config) *Checker {
 	if cfg.UserAgent == "" {
-		cfg.UserAgent = DefaultUserAgent
+		cfg.UserAgent = probe.DefaultUserAgent
 	}
-	if cfg.DialContext == nil {
-		cfg.DialContext = (&net.Dialer{}).DialContext
-	}
+	cfg.DialContext = probe.Resetting(cfg.DialContext)
 	return &Checker{cfg: cfg}
 }
 
@@ -68,17 +59,16 @@ func (c *Checker) Check(ctx context.Context, t Target) probe.Outcome {
 	return judge(resp)
 }
 
-// dialer opens connections until ctx ends, and resets them when alive does. The
+// dialer opens connections until ctx ends, and closes them when alive does. The
 // transport alone would let a dial go on, in case a later request can use it; an
 // HTTP/2 connection that was ready just after its request gave up would stay in
 // the pool as long as the server lets it.
-func (c *Checker) dialer(ctx, alive context.Context) dialFunc {
+func (c *Checker) dialer(ctx, alive context.Context) probe.DialFunc {
 	return func(_ context.Context, network, address string) (net.Conn, error) {
 		conn, err := c.cfg.DialContext(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		conn = resetting{conn}
 		context.AfterFunc(alive, func() { _ = conn.Close() }) // most are closed by then
 		return conn, nil
 	}
@@ -90,7 +80,7 @@ func judge(resp *http.Response) probe.Outcome {
 	if resp.StatusCode < http.StatusOK || resp.StatusCode >= http.StatusBadRequest {
 		return probe.Outcome{Result: probe.Failure, Output: fmt.Sprintf("HTTP probe failed with statuscode: %d", resp.StatusCode)}
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, bodyLimit))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, probe.OutputLimit))
 	if err != nil {
 		return failure(err, "Client.Timeout or context cancellation while reading body")
 	}

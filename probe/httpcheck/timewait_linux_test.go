@@ -1,37 +1,23 @@
 package httpcheck
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"strings"
+	"net/url"
+	"strconv"
 	"testing"
 
+	"nodekit.dev/internal/sockets"
 	"nodekit.dev/probe"
 )
 
-// timeWaits counts sockets in TIME_WAIT (state 06) of a port, on either end.
-func timeWaits(t *testing.T, port string) (n int) {
+func port(t *testing.T, at *url.URL) int {
 	t.Helper()
-	var number int
-	if _, err := fmt.Sscan(port, &number); err != nil {
+	number, err := strconv.Atoi(at.Port())
+	if err != nil {
 		t.Fatal(err)
 	}
-	end := fmt.Sprintf(":%04X", number)
-	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			continue // no IPv6
-		}
-		for line := range strings.Lines(string(raw)) {
-			f := strings.Fields(line)
-			if len(f) > 3 && f[3] == "06" && (strings.HasSuffix(f[1], end) || strings.HasSuffix(f[2], end)) {
-				n++
-			}
-		}
-	}
-	return n
+	return number
 }
 
 // TestNoTimeWaitPilesUp: neither here nor at the server, whose end is on this
@@ -66,8 +52,8 @@ func TestNoTimeWaitPilesUp(t *testing.T) {
 					t.Fatalf("%+v", got)
 				}
 			}
-			if n := timeWaits(t, at.Port()); n >= 20 {
-				t.Errorf("%d sockets in TIME_WAIT", n)
+			if n, err := sockets.TimeWait(port(t, at)); n >= 20 || err != nil {
+				t.Errorf("%d sockets in TIME_WAIT, %v", n, err)
 			}
 		})
 	}

@@ -3,7 +3,6 @@ package tcpcheck
 import (
 	"context"
 	"errors"
-	"net"
 
 	"nodekit.dev/probe"
 )
@@ -12,10 +11,8 @@ import (
 type Target struct {
 	// Address is "host:port".
 	Address string
-	// DialContext opens the connection, such as in a network namespace; nil for a
-	// plain net.Dialer. It must end when its context does, and is called
-	// concurrently if Check is.
-	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+	// DialContext opens the connection; nil for a plain net.Dialer.
+	DialContext probe.DialFunc
 }
 
 // TargetOf is what a pod's tcpSocket handler asks for. It fails for a handler
@@ -33,18 +30,9 @@ func TargetOf(t probe.Target) (Target, error) {
 // Failure with the dial error as its output. It ends when ctx does, and is safe
 // for concurrent use.
 func Check(ctx context.Context, t Target) probe.Outcome {
-	dial := t.DialContext
-	if dial == nil {
-		dial = (&net.Dialer{}).DialContext
-	}
-	conn, err := dial(ctx, "tcp", t.Address)
+	conn, err := probe.Resetting(t.DialContext)(ctx, "tcp", t.Address)
 	if err != nil {
 		return probe.Outcome{Result: probe.Failure, Output: err.Error()}
-	}
-	// Who sends the first FIN keeps a socket in TIME_WAIT for a minute. Nothing
-	// was sent that a reset could cut off, so reset.
-	if tcp, ok := conn.(interface{ SetLinger(seconds int) error }); ok {
-		_ = tcp.SetLinger(0) // at worst one more TIME_WAIT
 	}
 	_ = conn.Close() // the answer is here already
 	return probe.Outcome{Result: probe.Success}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"nodekit.dev/internal/backoff"
+	"nodekit.dev/internal/tasks"
 	"nodekit.dev/node/objects/follow"
 )
 
@@ -189,13 +190,13 @@ func (c *podCert) run(ctx context.Context) {
 		request, key, err := c.certs.request(ctx, c.pod, c.what)
 		if left := time.Until(patience); apierrors.IsForbidden(err) && left > 0 {
 			unknown = unknown.Fail(backoff.Policy{Base: firstWait, Max: forbiddenPatience}, time.Now(), "")
-			pause(ctx, min(unknown.Delay, left))
+			_ = tasks.Pause(ctx, min(unknown.Delay, left))
 			continue
 		}
 		if err != nil {
 			failures = failures.Fail(backoff.Policy{Base: time.Second, Max: time.Minute}, time.Now(), err.Error())
 			c.refused(ctx, err, failures.Failures == 1)
-			pause(ctx, failures.Delay/2+rand.N(failures.Delay/2))
+			_ = tasks.Pause(ctx, failures.Delay/2+rand.N(failures.Delay/2))
 			continue
 		}
 		failures = backoff.State{}
@@ -279,7 +280,7 @@ func (c *podCert) untilRenewal(ctx context.Context) {
 		<-ctx.Done()
 		return
 	}
-	pause(ctx, time.Until(at))
+	_ = tasks.Pause(ctx, time.Until(at))
 }
 
 // refused notes that a request could not be made.
@@ -315,14 +316,4 @@ func (c *podCert) end(verdict ruling, err error) {
 func (c *podCert) wake() {
 	close(c.news)
 	c.news = make(chan struct{})
-}
-
-// pause waits, until ctx ends.
-func pause(ctx context.Context, wait time.Duration) {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"nodekit.dev/internal/tasks"
 	"nodekit.dev/node/objects"
 )
 
@@ -131,7 +132,7 @@ func (m *Many[T]) Run(ctx context.Context) {
 		default:
 			m.failed(ctx, err)
 		}
-		if !pause(ctx, wait) {
+		if tasks.Pause(ctx, wait) != nil {
 			return
 		}
 	}

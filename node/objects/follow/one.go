@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"nodekit.dev/internal/tasks"
 	"nodekit.dev/node/objects"
 )
 
@@ -119,7 +120,7 @@ func (o *One[T]) Run(ctx context.Context) {
 		default:
 			o.failed(ctx, err)
 		}
-		if !pause(ctx, wait) {
+		if tasks.Pause(ctx, wait) != nil {
 			return
 		}
 	}

@@ -1,7 +1,6 @@
 package follow
 
 import (
-	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -31,15 +30,3 @@ func (p *pace) next(err error) time.Duration {
 }
 
 func (p *pace) reset() { p.last = 0 }
-
-// pause waits; false: ctx ended.
-func pause(ctx context.Context, wait time.Duration) bool {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}

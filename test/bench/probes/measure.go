@@ -3,12 +3,9 @@ package probes
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -16,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"nodekit.dev/internal/sockets"
+	"nodekit.dev/internal/tasks"
 	"nodekit.dev/probe"
 	"nodekit.dev/probe/checks"
 )
@@ -67,7 +66,7 @@ func Measure(ctx context.Context, o Options) (_ Result, err error) {
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(ctx) }()
 	defer func() { cancel(); err = errors.Join(err, ignoreEnd(<-ended)) }()
-	before, err := timeWait()
+	before, err := sockets.TimeWait(0)
 	if err != nil {
 		return Result{}, err
 	}
@@ -111,7 +110,7 @@ func watchAll(ctx context.Context, m *probe.Manager, o Options, s *servers) erro
 		if _, err := m.Watch(probe.Container{UID: strconv.Itoa(i), Name: "c", Host: "127.0.0.1", Readiness: &spec}); err != nil {
 			return err
 		}
-		if err := pass(ctx, time.Until(began.Add(o.Period*time.Duration(i+1)/time.Duration(o.Probes)))); err != nil {
+		if err := tasks.Pause(ctx, time.Until(began.Add(o.Period*time.Duration(i+1)/time.Duration(o.Probes)))); err != nil {
 			return err
 		}
 	}
@@ -126,14 +125,14 @@ func window(ctx context.Context, o Options, seen *lateness, timeWaitBefore int) 
 	cpu := cpuTime()
 	var goroutines []int
 	for ended := time.Now().Add(o.Window); time.Now().Before(ended); {
-		if err := pass(ctx, 10*time.Millisecond); err != nil {
+		if err := tasks.Pause(ctx, 10*time.Millisecond); err != nil {
 			return Result{}, err
 		}
 		goroutines = append(goroutines, runtime.NumGoroutine())
 	}
 	cpu = cpuTime() - cpu
 	runtime.ReadMemStats(&last)
-	waiting, err := timeWait()
+	waiting, err := sockets.TimeWait(0)
 	if err != nil {
 		return Result{}, err
 	}
@@ -150,37 +149,10 @@ func window(ctx context.Context, o Options, seen *lateness, timeWaitBefore int) 
 	return r, nil
 }
 
-func pass(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// timeWait counts the sockets of the machine in TIME_WAIT.
-func timeWait() (count int, err error) {
-	const state = " 06 " // see tcp_states.h of Linux
-	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		text, err := os.ReadFile(file)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return 0, fmt.Errorf("count sockets: %w", err)
-		}
-		count += strings.Count(string(text), state)
-	}
-	return count, nil
 }
 
 // lateness gathers what checks tell.

@@ -23,7 +23,7 @@ func PortOf(port intstr.IntOrString, ports []corev1.ContainerPort) (int, error) 
 		}
 	}
 	if number < 1 || number > 65535 {
-		return 0, fmt.Errorf("port %d is not from 1 to 65535", number)
+		return 0, fmt.Errorf("port %q is not from 1 to 65535", port.String())
 	}
 	return number, nil
 }
@@ -49,7 +49,7 @@ func (t *Target) Address(host string, port intstr.IntOrString) (string, error) {
 		host = t.Host
 	}
 	if host == "" {
-		return "", errors.New("the pod has no IP yet, and the handler names no host")
+		return "", errors.New("the pod has no address yet, and the handler names no host")
 	}
 	number, err := PortOf(port, t.Ports)
 	if err != nil {

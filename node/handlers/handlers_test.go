@@ -151,13 +151,13 @@ func TestTargetURL(t *testing.T) {
 		ips       []string
 		want      string // URL, or a part of the error behind "!"
 	}{
-		"defaults":                        {corev1.HTTPGetAction{Port: intstr.FromInt32(80)}, "main", []string{"10.0.0.9"}, "http://10.0.0.9:80/"},
+		"defaults":                        {corev1.HTTPGetAction{Port: intstr.FromInt32(80)}, "main", []string{"10.0.0.9"}, "http://10.0.0.9:80"},
 		"IPv6":                            {corev1.HTTPGetAction{Path: "/a", Port: intstr.FromInt32(80)}, "main", []string{"fd00::1"}, "http://[fd00::1]:80/a"},
 		"query, no slash":                 {corev1.HTTPGetAction{Path: "a/b?x=1&y", Port: intstr.FromInt32(80)}, "main", []string{"h"}, "http://h:80/a/b?x=1&y"},
-		"host and scheme":                 {corev1.HTTPGetAction{Host: "other", Scheme: "HTTPS", Port: intstr.FromInt32(443)}, "main", nil, "https://other:443/"},
-		"named port":                      {corev1.HTTPGetAction{Port: intstr.FromString("web")}, "main", []string{"h"}, "http://h:8080/"},
-		"named, init":                     {corev1.HTTPGetAction{Port: intstr.FromString("adm")}, "side", []string{"h"}, "http://h:9000/"},
-		"number as text":                  {corev1.HTTPGetAction{Port: intstr.FromString("81")}, "main", []string{"h"}, "http://h:81/"},
+		"host and scheme":                 {corev1.HTTPGetAction{Host: "other", Scheme: "HTTPS", Port: intstr.FromInt32(443)}, "main", nil, "https://other:443"},
+		"named port":                      {corev1.HTTPGetAction{Port: intstr.FromString("web")}, "main", []string{"h"}, "http://h:8080"},
+		"named, init":                     {corev1.HTTPGetAction{Port: intstr.FromString("adm")}, "side", []string{"h"}, "http://h:9000"},
+		"number as text":                  {corev1.HTTPGetAction{Port: intstr.FromString("81")}, "main", []string{"h"}, "http://h:81"},
 		"another's port name":             {corev1.HTTPGetAction{Port: intstr.FromString("adm")}, "main", []string{"h"}, `!port "adm"`},
 		"no port":                         {corev1.HTTPGetAction{}, "main", []string{"h"}, `!port "0"`},
 		"no address":                      {corev1.HTTPGetAction{Port: intstr.FromInt32(80)}, "main", nil, "!no address"},
@@ -167,15 +167,15 @@ func TestTargetURL(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			req := request(&corev1.LifecycleHandler{HTTPGet: &tc.get})
 			req.Container, req.PodIPs = tc.container, tc.ips
-			got, err := targetURL(req)
+			got, err := target(req)
 			if part, isError := strings.CutPrefix(tc.want, "!"); isError {
 				if err == nil || !strings.Contains(err.Error(), part) {
 					t.Errorf("error %v, want %q in it", err, part)
 				}
 				return
 			}
-			if err != nil || got.String() != tc.want {
-				t.Errorf("got %v, %v; want %s", got, err, tc.want)
+			if err != nil || got.URL.String() != tc.want {
+				t.Errorf("got %v, %v; want %s", got.URL, err, tc.want)
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"nodekit.dev/node/lifecycle"
 	"nodekit.dev/node/podactor"
 )
 
@@ -24,19 +25,9 @@ func New(cfg Config) (*Builder, error) {
 	return &Builder{cfg: cfg}, nil
 }
 
-// findContainer finds a container by name. An ephemeral one is a copy.
 func findContainer(pod *corev1.Pod, name string) (*corev1.Container, error) {
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			if list[i].Name == name {
-				return &list[i], nil
-			}
-		}
-	}
-	for i := range pod.Spec.EphemeralContainers {
-		if c := corev1.Container(pod.Spec.EphemeralContainers[i].EphemeralContainerCommon); c.Name == name {
-			return &c, nil
-		}
+	if c := lifecycle.FindContainer(pod, name); c != nil {
+		return c, nil
 	}
 	return nil, fmt.Errorf("pod %s/%s has no container %q", pod.Namespace, pod.Name, name)
 }

@@ -64,7 +64,7 @@ func probed(req node.ProbeRequest) probe.Container {
 		Host: req.Run.Host, StartedAt: req.Run.StartedAt,
 		WasStarted: req.Run.Started, WasReady: req.Run.Ready,
 	}
-	if c := containerOf(req.Pod, req.Run.Container); c != nil {
+	if c := lifecycle.FindContainer(req.Pod, req.Run.Container); c != nil {
 		out.Ports = c.Ports
 		out.Liveness, out.Readiness, out.Startup = specOf(c, c.LivenessProbe), specOf(c, c.ReadinessProbe), specOf(c, c.StartupProbe)
 	}
@@ -80,17 +80,6 @@ func specOf(c *corev1.Container, p *corev1.Probe) *probe.Spec {
 		spec.Handler.Exec = &corev1.ExecAction{Command: podspec.ProbeCommand(c, exec.Command)}
 	}
 	return &spec
-}
-
-func containerOf(pod *corev1.Pod, name string) *corev1.Container {
-	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range list {
-			if list[i].Name == name {
-				return &list[i]
-			}
-		}
-	}
-	return nil
 }
 
 // Run passes on what the manager finds, and keeps it on disk, until ctx ends.

@@ -41,7 +41,7 @@ func (c *Checker) Check(ctx context.Context, t Target) probe.Outcome {
 	if err != nil {
 		return probe.Outcome{Err: err}
 	}
-	req.Header = headers(t.Headers, c.cfg.UserAgent)
+	req.Header = t.Header(c.cfg.UserAgent)
 	req.Host = req.Header.Get("Host")
 	// What the check opened ends with it, but not before: an answer that comes
 	// at the last moment is one, and an error is the client's own.
@@ -50,7 +50,7 @@ func (c *Checker) Check(ctx context.Context, t Target) probe.Outcome {
 	// A transport of its own: to end what it left behind must not touch others.
 	transport := newTransport(c.dialer(ctx, alive), t.H2C)
 	defer transport.CloseIdleConnections() // ends handshakes that nobody waits for any more
-	client := &http.Client{Transport: transport, CheckRedirect: followSameHost}
+	client := &http.Client{Transport: transport, CheckRedirect: FollowSameHost}
 	resp, err := client.Do(req)
 	if err != nil {
 		return failure(err, "Client.Timeout exceeded while awaiting headers")
@@ -100,9 +100,10 @@ func failure(err error, onTimeout string) probe.Outcome {
 	return probe.Outcome{Result: probe.Failure, Output: text}
 }
 
-// followSameHost keeps a pod from sending the agent elsewhere: the redirect
-// itself is then the answer.
-func followSameHost(next *http.Request, before []*http.Request) error {
+// FollowSameHost is http.Client.CheckRedirect for requests to pods. It keeps them
+// from sending the agent elsewhere: the redirect itself is then the answer. After
+// ten it gives up.
+func FollowSameHost(next *http.Request, before []*http.Request) error {
 	if next.URL.Hostname() != before[0].URL.Hostname() {
 		return http.ErrUseLastResponse
 	}

@@ -64,10 +64,11 @@ func pathOf(text string) *url.URL {
 	return &url.URL{Path: at.Path, RawPath: at.RawPath, RawQuery: at.RawQuery, ForceQuery: at.ForceQuery}
 }
 
-// headers adds the defaults to the user's.
-func headers(own []corev1.HTTPHeader, userAgent string) http.Header {
+// Header is what is sent: the target's own headers, with the defaults for
+// User-Agent and Accept where it has none.
+func (t Target) Header(userAgent string) http.Header {
 	out := http.Header{}
-	for _, h := range own {
+	for _, h := range t.Headers {
 		out.Add(h.Name, h.Value)
 	}
 	if _, ok := out["User-Agent"]; !ok {

@@ -102,7 +102,7 @@ func (m *Manager) Watch(c Container) (State, error) {
 		m.pods[c.UID] = pod
 	}
 	r := pod.runs[c.Name]
-	if r != nil && r.c.ID != c.ID {
+	if r != nil && (r.c.ID != c.ID || r.rests()) {
 		m.end(r)
 		r = nil
 	}
@@ -164,6 +164,23 @@ func (m *Manager) ForgetPod(uid string) {
 	}
 	m.mu.Unlock()
 	m.tell()
+}
+
+// Rest ends the checks of a container whose run ended or is about to, and says
+// nothing of it any more, until the next Watch; that one begins a run anew.
+func (m *Manager) Rest(uid, name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	pod := m.pods[uid]
+	if pod == nil || pod.runs[name] == nil {
+		return
+	}
+	r := pod.runs[name]
+	m.end(r)
+	m.states.drop(r.key())
+	c := r.c
+	c.ID, c.Liveness, c.Readiness, c.Startup = "", nil, nil, nil
+	pod.runs[name] = &run{c: c, stopping: pod.stopping}
 }
 
 func (m *Manager) forget(pod *podRuns, name string) {

@@ -51,6 +51,9 @@ type view struct {
 	told, hasStarted, started, hasReady, ready, unhealthy bool
 }
 
+// rests says that nothing runs under the container's name.
+func (r *run) rests() bool { return r.probes == [3]*prober{} }
+
 func (r *run) key() containerKey { return containerKey{r.c.UID, r.c.Name} }
 
 func (r *run) probe(t Type) *prober {

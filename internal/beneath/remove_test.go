@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"nodekit.dev/internal/beneath/beneathtest"
+	"nodekit.dev/internal/needtest"
 )
 
 func TestMain(m *testing.M) { os.Exit(beneathtest.Main(m)) }
@@ -127,7 +128,7 @@ func setImmutable(t *testing.T, path string, on bool) {
 		flags = unix.STATX_ATTR_IMMUTABLE // the same bit as FS_IMMUTABLE_FL
 	}
 	if err := unix.IoctlSetPointerInt(int(file.Fd()), unix.FS_IOC_SETFLAGS, flags); err != nil {
-		beneathtest.SkipOrFail(t, "this file system has no immutable files: "+err.Error())
+		needtest.SkipOrFail(t, "this file system has no immutable files: "+err.Error())
 	}
 }
 

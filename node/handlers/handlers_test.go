@@ -167,15 +167,15 @@ func TestTargetURL(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			req := request(&corev1.LifecycleHandler{HTTPGet: &tc.get})
 			req.Container, req.PodIPs = tc.container, tc.ips
-			got, err := target(req)
+			got, err := targetURL(req)
 			if part, isError := strings.CutPrefix(tc.want, "!"); isError {
 				if err == nil || !strings.Contains(err.Error(), part) {
 					t.Errorf("error %v, want %q in it", err, part)
 				}
 				return
 			}
-			if err != nil || got.URL.String() != tc.want {
-				t.Errorf("got %v, %v; want %s", got.URL, err, tc.want)
+			if err != nil || got.String() != tc.want {
+				t.Errorf("got %v, %v; want %s", got, err, tc.want)
 			}
 		})
 	}

@@ -10,12 +10,10 @@ import (
 	"net/http"
 	"net/url"
 
-	corev1 "k8s.io/api/core/v1"
-
+	"nodekit.dev/internal/podhttp"
 	"nodekit.dev/node/lifecycle"
 	"nodekit.dev/node/podactor"
 	"nodekit.dev/probe"
-	"nodekit.dev/probe/httpcheck"
 )
 
 // drainLimit is how much of an answer is read before the connection is closed,
@@ -33,25 +31,25 @@ func newClient() *http.Client {
 			DisableKeepAlives:  true,
 			DisableCompression: true,
 		},
-		CheckRedirect: httpcheck.FollowSameHost,
+		CheckRedirect: podhttp.FollowSameHost,
 	}
 }
 
 func (r *Runner) runHTTPGet(ctx context.Context, req podactor.HandlerRequest) error {
-	ask, err := target(req)
+	at, err := targetURL(req)
 	if err != nil {
 		return fmt.Errorf("httpGet: %w", err)
 	}
-	headers := ask.Header(r.cfg.UserAgent)
-	err = r.get(ctx, ask.URL, headers)
-	if ask.URL.Scheme == "https" && errors.Is(err, http.ErrSchemeMismatch) {
+	headers := podhttp.Header(req.Handler.HTTPGet.HTTPHeaders, r.cfg.UserAgent)
+	err = r.get(ctx, at, headers)
+	if at.Scheme == "https" && errors.Is(err, http.ErrSchemeMismatch) {
 		// Hooks once ignored the scheme, so some that ask for HTTPS meet a plain
 		// server. They still work, but no secret goes over such a connection.
 		r.log.Warn("lifecycle hook asks for HTTPS of a server that speaks HTTP",
 			"pod", req.Pod.Namespace+"/"+req.Pod.Name, "uid", req.Pod.UID, "container", req.Container)
-		ask.URL.Scheme = "http"
+		at.Scheme = "http"
 		headers.Del("Authorization")
-		err = r.get(ctx, ask.URL, headers)
+		err = r.get(ctx, at, headers)
 	}
 	if err != nil {
 		return fmt.Errorf("httpGet: %w", err) // the client's errors name the URL
@@ -75,15 +73,19 @@ func (r *Runner) get(ctx context.Context, target *url.URL, headers http.Header) 
 	return nil
 }
 
-// target is whom the hook asks, and what: as an httpGet probe of the container
-// does.
-func target(req podactor.HandlerRequest) (httpcheck.Target, error) {
-	of := probe.Target{Handler: corev1.ProbeHandler{HTTPGet: req.Handler.HTTPGet}}
+// targetURL is whom the hook asks, and for what: the pod's own address where the
+// handler names no host.
+func targetURL(req podactor.HandlerRequest) (*url.URL, error) {
+	get, of := req.Handler.HTTPGet, probe.Target{}
 	if len(req.PodIPs) > 0 {
 		of.Host = req.PodIPs[0]
 	}
 	if c := lifecycle.FindContainer(req.Pod, req.Container); c != nil {
 		of.Ports = c.Ports
 	}
-	return httpcheck.TargetOf(of, false)
+	address, err := of.Address(get.Host, get.Port)
+	if err != nil {
+		return nil, err
+	}
+	return podhttp.URL(get, address)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"nodekit.dev/internal/command"
+	"nodekit.dev/internal/needtest"
 )
 
 // host runs the real commands of one flavour in a network namespace of its own.
@@ -46,10 +47,7 @@ func (h host) must(name string, args ...string) {
 // skip says what is missing, or fails where everything is required.
 func skip(t *testing.T, format string, args ...any) {
 	t.Helper()
-	if os.Getenv("NODEKIT_REQUIRE_ALL") == "1" {
-		t.Fatalf(format, args...)
-	}
-	t.Skipf(format, args...)
+	needtest.SkipOrFail(t, fmt.Sprintf(format, args...))
 }
 
 // newHost makes a network namespace whose iptables is the flavour's.

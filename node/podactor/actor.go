@@ -148,7 +148,6 @@ func newRun(a *Actor, group *tasks.Group) *run {
 		imageUser:  map[string]string{},
 		preStopRan: map[string]bool{},
 		told:       map[string]*startedCall{},
-		probed:     map[string]ProbeRequest{},
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 // keepProbes has the prober check the runs of the plan, and no others. It says
 // whether the prober knows something of a run that the plan was made without.
 func (r *run) keepProbes(runs []lifecycle.ProbedRun) (news bool) {
-	if r.parts.Prober == nil {
+	if r.parts.Prober == nil || len(runs)+len(r.probed) == 0 {
 		return false
 	}
 	wanted := make(map[string]bool, len(runs))
@@ -18,6 +18,9 @@ func (r *run) keepProbes(runs []lifecycle.ProbedRun) (news bool) {
 		req := ProbeRequest{Pod: r.want.Pod, Run: probed}
 		if last, found := r.probed[probed.Container]; found && last.Pod == req.Pod && sameRun(last.Run, probed) {
 			continue
+		}
+		if r.probed == nil {
+			r.probed = map[string]ProbeRequest{}
 		}
 		r.probed[probed.Container] = req
 		news = r.watch(req) || news

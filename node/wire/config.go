@@ -45,10 +45,10 @@ type Config struct {
 	Spec    podspec.Config
 	Cgroups cgroups.Config
 	Volume  volume.Config
-	// Probe says how probes are made; its Checks are added to the stock ones, which
-	// ProbeChecks is about.
-	Probe       probe.Config
-	ProbeChecks checks.Config
+	// Probe says how probes are made, Checks what the stock checks do: those of
+	// Probe.Checks are added to them. Its gates are those of Spec, too.
+	Probe  probe.Config
+	Checks checks.Config
 	// Users are the node's user IDs that pods get ranges of (hostUsers: false).
 	Users userns.Config
 	// Admission says how pods are let in by ports, labels and taints.
@@ -118,6 +118,7 @@ func (c Config) Complete() (Config, error) {
 	c.Spec.NodeName, c.Spec.NodeIPs, c.Spec.PodLogsDir = c.NodeName, c.NodeIPs, c.PodLogsDir
 	c.Spec.ManageHosts = c.Host.Hosts
 	c.Users.PodsDir = filepath.Join(c.RootDir, "pods")
+	c.Spec.ProbeH2C, c.Spec.ProbeGRPCTLS = c.Checks.H2C, c.Checks.GRPCTLS
 	c.Admission.NodeName = c.NodeName
 	c.Cgroups.Names, c.Cgroups.CPUQuota = c.Spec.Cgroups, c.Spec.CPUQuota
 	c.CRI.Log, c.Observe.Log, c.Images.Log, c.Logs.Log = c.Log, c.Log, c.Log, c.Log

@@ -5,13 +5,15 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"nodekit.dev/internal/needtest"
 )
 
 // The device takes nothing, like a file on a full disk.
 func TestLockOnAFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
 	if err != nil {
-		t.Skip("no device that is always full: ", err)
+		needtest.SkipOrFail(t, "no device that is always full: "+err.Error())
 	}
 	defer full.Close()
 	if err := sign(full, "node"); err != nil {

@@ -43,11 +43,9 @@ func (p *Prober) Watch(req node.ProbeRequest) (node.ProbeResult, error) {
 	return resultOf(state), err
 }
 
-// Rest keeps what is known of the container and checks nothing of it.
+// Rest ends the checks of a container.
 func (p *Prober) Rest(req node.ProbeRequest) {
-	c := probed(req)
-	c.Liveness, c.Readiness, c.Startup = nil, nil, nil
-	_, _ = p.manager.Watch(c) // errors are about probes, and it has none
+	p.manager.Rest(string(req.Pod.UID), req.Run.Container)
 }
 
 // Forget ends all there is of a pod.

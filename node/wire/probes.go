@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -36,8 +35,10 @@ func ProbeConfig(cfg Config, execer handlers.Execer, p ProbeParts, events *Probe
 	}
 	out := cfg.Probe
 	out.Logger = cfg.Log.With("part", "probe")
-	stock := cfg.ProbeChecks
-	stock.Exec = probeExecer{execer}
+	stock := cfg.Checks
+	if stock.Exec == nil && execer != nil {
+		stock.Exec = probeExecer{execer}
+	}
 	out.Checks = checks.Default(stock)
 	for kind, check := range cfg.Probe.Checks {
 		out.Checks[kind] = check
@@ -55,12 +56,7 @@ func ProbeConfig(cfg Config, execer handlers.Execer, p ProbeParts, events *Probe
 // probeExecer runs the commands of probes where those of handlers run.
 type probeExecer struct{ handlers.Execer }
 
-var errNoExec = errors.New("this agent can not run commands in containers")
-
 func (e probeExecer) ExecSync(ctx context.Context, id string, cmd []string, timeout time.Duration) (execcheck.Result, error) {
-	if e.Execer == nil {
-		return execcheck.Result{}, errNoExec
-	}
 	res, err := e.Execer.ExecSync(ctx, id, cmd, timeout)
 	return execcheck.Result(res), err
 }

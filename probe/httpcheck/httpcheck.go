@@ -8,10 +8,9 @@ import (
 	"net"
 	"net/http"
 
+	"nodekit.dev/internal/podhttp"
 	"nodekit.dev/probe"
 )
-
-const maxRedirects = 10
 
 // Config are the settings of a Checker.
 type Config struct {
@@ -41,7 +40,7 @@ func (c *Checker) Check(ctx context.Context, t Target) probe.Outcome {
 	if err != nil {
 		return probe.Outcome{Err: err}
 	}
-	req.Header = t.Header(c.cfg.UserAgent)
+	req.Header = podhttp.Header(t.Headers, c.cfg.UserAgent)
 	req.Host = req.Header.Get("Host")
 	// What the check opened ends with it, but not before: an answer that comes
 	// at the last moment is one, and an error is the client's own.
@@ -50,7 +49,7 @@ func (c *Checker) Check(ctx context.Context, t Target) probe.Outcome {
 	// A transport of its own: to end what it left behind must not touch others.
 	transport := newTransport(c.dialer(ctx, alive), t.H2C)
 	defer transport.CloseIdleConnections() // ends handshakes that nobody waits for any more
-	client := &http.Client{Transport: transport, CheckRedirect: FollowSameHost}
+	client := &http.Client{Transport: transport, CheckRedirect: podhttp.FollowSameHost}
 	resp, err := client.Do(req)
 	if err != nil {
 		return failure(err, "Client.Timeout exceeded while awaiting headers")
@@ -98,17 +97,4 @@ func failure(err error, onTimeout string) probe.Outcome {
 		text += " (" + onTimeout + ")"
 	}
 	return probe.Outcome{Result: probe.Failure, Output: text}
-}
-
-// FollowSameHost is http.Client.CheckRedirect for requests to pods. It keeps them
-// from sending the agent elsewhere: the redirect itself is then the answer. After
-// ten it gives up.
-func FollowSameHost(next *http.Request, before []*http.Request) error {
-	if next.URL.Hostname() != before[0].URL.Hostname() {
-		return http.ErrUseLastResponse
-	}
-	if len(before) >= maxRedirects {
-		return fmt.Errorf("stopped after %d redirects", maxRedirects)
-	}
-	return nil
 }

@@ -18,6 +18,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"nodekit.dev/internal/needtest"
 	"nodekit.dev/probe"
 )
 
@@ -116,7 +117,7 @@ func TestNoProxy(t *testing.T) {
 func TestIPv6(t *testing.T) {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "[::1]:0")
 	if err != nil {
-		t.Skip(err)
+		needtest.SkipOrFail(t, "needs IPv6 on loopback: "+err.Error())
 	}
 	at := serve(t, site, func(s *httptest.Server) { _ = s.Listener.Close(); s.Listener = l }, plain)
 	got := New(Config{}).Check(t.Context(), Target{URL: at.JoinPath("/ok")})

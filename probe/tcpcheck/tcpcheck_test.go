@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"nodekit.dev/internal/needtest"
 	"nodekit.dev/probe"
 )
 
@@ -18,7 +19,7 @@ func listen(t *testing.T, host string) net.Listener {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
-		t.Skipf("%s: %v", host, err)
+		needtest.SkipOrFail(t, "needs an address of loopback: "+err.Error())
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	return l

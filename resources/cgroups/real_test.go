@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"nodekit.dev/internal/needtest"
 	"nodekit.dev/internal/reasoned"
 )
 
@@ -24,12 +25,8 @@ func needsRealCgroups(t *testing.T) {
 	} else if _, err := hierarchies(Default().Mount); err != nil {
 		why = fmt.Sprintf("needs mounted cgroups: %v", err)
 	}
-	switch {
-	case why == "":
-	case os.Getenv("NODEKIT_REQUIRE_ALL") == "1":
-		t.Fatal(why)
-	default:
-		t.Skip(why)
+	if why != "" {
+		needtest.SkipOrFail(t, why)
 	}
 }
 

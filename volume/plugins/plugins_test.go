@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
-	"nodekit.dev/internal/beneath/beneathtest"
+	"nodekit.dev/internal/needtest"
 	"nodekit.dev/volume"
 	"nodekit.dev/volume/plugins"
 )
@@ -98,7 +98,7 @@ func TestHostPathTypes(t *testing.T) {
 func TestHostPathBlockDevice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "disk")
 	if err := unix.Mknod(path, unix.S_IFBLK|0o600, int(unix.Mkdev(7, 0))); err != nil {
-		beneathtest.SkipOrFail(t, "needs root to make a device node: "+err.Error())
+		needtest.SkipOrFail(t, "needs root to make a device node: "+err.Error())
 	}
 	for kind, want := range map[corev1.HostPathType]bool{corev1.HostPathBlockDev: true, corev1.HostPathCharDev: false, corev1.HostPathFile: false} {
 		if _, err := (plugins.HostPath{}).Mount(t.Context(), hostPathRequest(path, &kind)); (err == nil) != want {

@@ -13,9 +13,8 @@ func podEnvironment(cfg *wire.Config, kc *config.KubeletConfiguration, features 
 	cfg.Spec.EnvFiles = features.Enabled("EnvFiles")
 	cfg.Spec.StopSignals = features.Enabled("ContainerStopSignals")
 	cfg.Node.Rules.StopSignals = cfg.Spec.StopSignals
-	cfg.Spec.ProbeH2C = features.Enabled("H2CContainerProbe")
-	cfg.Spec.ProbeGRPCTLS = features.Enabled("GRPCContainerProbeTLS")
-	cfg.ProbeChecks.H2C, cfg.ProbeChecks.GRPCTLS = cfg.Spec.ProbeH2C, cfg.Spec.ProbeGRPCTLS
+	cfg.Checks.H2C = features.Enabled("H2CContainerProbe")
+	cfg.Checks.GRPCTLS = features.Enabled("GRPCContainerProbeTLS")
 	if features.Enabled("DefaultPodSysctls") {
 		cfg.Spec.DefaultPodSysctls = kc.DefaultPodSysctls
 	}

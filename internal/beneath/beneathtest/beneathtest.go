@@ -16,12 +16,11 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+
+	"nodekit.dev/internal/needtest"
 )
 
-const (
-	insideEnv     = "NODEKIT_TEST_MOUNT_NAMESPACE"
-	requireAllEnv = "NODEKIT_REQUIRE_ALL"
-)
+const insideEnv = "NODEKIT_TEST_MOUNT_NAMESPACE"
 
 // Main runs the tests of a package in a private mount namespace, by starting
 // the test binary again in one. Where that is not allowed it runs them as
@@ -55,15 +54,5 @@ func NeedMounts(t testing.TB) {
 	if os.Getenv(insideEnv) != "" {
 		return
 	}
-	SkipOrFail(t, "needs root and a private mount namespace (Main of this package)")
-}
-
-// SkipOrFail skips the test and says why, and fails it instead when
-// NODEKIT_REQUIRE_ALL is 1: on such a machine everything has to run.
-func SkipOrFail(t testing.TB, why string) {
-	t.Helper()
-	if os.Getenv(requireAllEnv) == "1" {
-		t.Fatal(why)
-	}
-	t.Skip(why)
+	needtest.SkipOrFail(t, "needs root and a private mount namespace (Main of this package)")
 }

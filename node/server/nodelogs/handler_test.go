@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"nodekit.dev/internal/needtest"
 	"nodekit.dev/node/server/nodelogs"
 )
 
@@ -197,10 +198,7 @@ func TestPacked(t *testing.T) {
 // TestRealJournal asks the machine's own, where there is one.
 func TestRealJournal(t *testing.T) {
 	if _, err := exec.LookPath("journalctl"); err != nil {
-		if os.Getenv("NODEKIT_REQUIRE_ALL") != "" {
-			t.Fatal(err)
-		}
-		t.Skipf("needs journalctl: %v", err)
+		needtest.SkipOrFail(t, "needs journalctl: "+err.Error())
 	}
 	status, body := get(t, nodelogs.Config{Dir: t.TempDir(), Query: true}, nodelogs.Commands(),
 		"/logs/?query=no-such-unit&tailLines=1&sinceTime=2026-01-02T03:04:05Z&untilTime=2026-01-02T03:04:06Z")

@@ -125,7 +125,7 @@ type trace struct{ dir string }
 // traced gives every container of the pod a folder /trace with a file log.
 func traced(t *testing.T, pod *corev1.Pod) trace {
 	t.Helper()
-	tr := trace{dir: t.TempDir()}
+	tr := trace{dir: podFolder(t)}
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "trace", VolumeSource: corev1.VolumeSource{
 		HostPath: &corev1.HostPathVolumeSource{Path: tr.dir},
 	}})
@@ -135,6 +135,25 @@ func traced(t *testing.T, pod *corev1.Pod) trace {
 		}
 	}
 	return tr
+}
+
+// podFolder is a folder that pods write to. They may still do so when the test
+// ends, which t.TempDir takes for a failure.
+func podFolder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "nodekit-pods-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { // for containers that do not run as root
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		within(t, patience, func(ctx context.Context) error {
+			return testbed.Eventually(ctx, 50*time.Millisecond, func(context.Context) error { return os.RemoveAll(dir) })
+		})
+	})
+	return dir
 }
 
 // say is a piece of a script that writes a line to the trace.

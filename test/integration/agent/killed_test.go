@@ -73,7 +73,7 @@ func newChurn(t *testing.T, e *env) *churn {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	return &churn{
-		env: e, random: rand.New(rand.NewPCG(seed, 0)), trace: t.TempDir(),
+		env: e, random: rand.New(rand.NewPCG(seed, 0)), trace: podFolder(t),
 		steady: map[string]string{}, wanted: map[string]int{},
 	}
 }

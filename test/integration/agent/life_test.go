@@ -35,6 +35,7 @@ func lifeCases() []lifeCase {
 		{"PreStopWithinGrace", false, preStopWithinGrace},
 		{"Readiness", true, readiness},
 		{"ReadinessByCommand", true, readinessByCommand},
+		{"ExecChecks", true, execChecks},
 		{"LivenessRestarts", false, livenessRestarts},
 		{"StartupProtects", false, startupProtects},
 		{"ImageIfNotPresent", false, imageIfNotPresent},

@@ -61,7 +61,7 @@ func (e *env) crash(t *testing.T, pod corev1.Pod, container string) {
 }
 
 func hostPath(t *testing.T, e *env) {
-	dir := t.TempDir()
+	dir := podFolder(t)
 	if err := os.WriteFile(filepath.Join(dir, "there"), []byte("from the host"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func hostPath(t *testing.T, e *env) {
 
 // hostPathMissing: a pod waits, with a reason, until its path is what it says.
 func hostPathMissing(t *testing.T, e *env) {
-	dir := filepath.Join(t.TempDir(), "later")
+	dir := filepath.Join(podFolder(t), "later")
 	e.apply(t, once("host-path-missing",
 		[]corev1.Volume{hostVolume("dir", dir, corev1.HostPathDirectory)},
 		[]corev1.VolumeMount{{Name: "dir", MountPath: "/dir"}},
@@ -110,7 +110,7 @@ func hostPathMissing(t *testing.T, e *env) {
 }
 
 func subPath(t *testing.T, e *env) {
-	dir := t.TempDir()
+	dir := podFolder(t)
 	c := shell("main", "set -e; echo one > /one/file; echo two > /two/file")
 	c.Env = []corev1.EnvVar{{Name: "NAME", ValueFrom: &corev1.EnvVarSource{
 		FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"},
@@ -135,7 +135,7 @@ func subPath(t *testing.T, e *env) {
 
 // subPathEscape: a link in the volume never leads out of it.
 func subPathEscape(t *testing.T, e *env) {
-	dir, secret := t.TempDir(), t.TempDir()
+	dir, secret := podFolder(t), podFolder(t)
 	if err := os.WriteFile(filepath.Join(secret, "secret"), []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}

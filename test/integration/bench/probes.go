@@ -88,7 +88,7 @@ func execPod(i int) *corev1.Pod {
 }
 
 // execWindow measures the probes for a while.
-func (r *run) execWindow(ctx context.Context, kubelet *testbed.Agent, bare time.Duration) error {
+func (r *run) execWindow(ctx context.Context, kubelet *testbed.Agent, bare bareCall) error {
 	if err := Pass(ctx, settle); err != nil {
 		return err
 	}
@@ -116,28 +116,36 @@ func (r *run) execWindow(ctx context.Context, kubelet *testbed.Agent, bare time.
 		return errors.New("no probe was made")
 	}
 	r.report.Add("1 s exec probes of 110 pods: made per second", got.made/r.Window.Seconds(), "",
-		Note("a bare ExecSync took %.1f ms meanwhile, median; each waited %.0f ms for its turn", Millis(bare), 1000*got.waited/got.made))
+		Note("a bare ExecSync took %.1f ms meanwhile, median; each waited %.0f ms for its turn", Millis(bare.took), 1000*got.waited/got.made))
 	r.report.Add("1 s exec probes: failed", got.failed, "", AtMost(.5))
-	r.report.Add("1 s exec probes: CPU of the agent per probe", 1000*(cpuAfter-cpu).Seconds()/got.made, "ms")
+	r.report.Add("1 s exec probes: CPU of the agent per probe", 1000*(cpuAfter-cpu).Seconds()/got.made, "ms", Note("the bare call takes %.2f ms of its caller's", Millis(bare.cpu)))
 	return nil
 }
 
-// bareExec is the median time of a call to the runtime, made beside the agent's.
-func bareExec(ctx context.Context, bed *testbed.Bed) (time.Duration, error) {
+// bareCall is one ExecSync: its median time, and the CPU of who calls.
+type bareCall struct{ took, cpu time.Duration }
+
+// bareExec makes calls to the runtime beside the agent's.
+func bareExec(ctx context.Context, bed *testbed.Bed) (out bareCall, err error) {
 	list, err := bed.CRI().ListContainers(ctx, &runtimeapi.ListContainersRequest{})
 	if err != nil {
-		return 0, err
+		return out, err
+	}
+	cpu, err := CPUTime(os.Getpid())
+	if err != nil {
+		return out, err
 	}
 	var took []time.Duration
 	for i := range 20 {
 		c := list.GetContainers()[i%len(list.GetContainers())]
 		began := time.Now()
 		if _, err := bed.CRI().ExecSync(ctx, &runtimeapi.ExecSyncRequest{ContainerId: c.GetId(), Cmd: []string{"true"}, Timeout: 60}); err != nil {
-			return 0, err
+			return out, err
 		}
 		took = append(took, time.Since(began))
 	}
-	return Median(took), nil
+	after, err := CPUTime(os.Getpid())
+	return bareCall{Median(took), (after - cpu) / time.Duration(len(took))}, err
 }
 
 // probeCount is what /metrics/probes tells.

@@ -141,7 +141,7 @@ func traced(t *testing.T, pod *corev1.Pod) trace {
 // ends, which t.TempDir takes for a failure.
 func podFolder(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "nodekit-pods-")
+	dir, err := os.MkdirTemp("", "nodekit-pods-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}

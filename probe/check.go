@@ -86,6 +86,9 @@ type Target struct {
 	// a container in it. Only exec checks need the last.
 	Namespace, Pod, UID    string
 	Container, ContainerID string
+	// Workload is the name that the pod shares with others of its controller, for
+	// metrics; empty: its own.
+	Workload string
 	// Host is the pod's first IP, or the node's of a host-network pod. A handler
 	// that names a host of its own goes there.
 	Host string

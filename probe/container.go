@@ -10,9 +10,10 @@ import (
 type Container struct {
 	// UID and Name say which container of which pod it is, ID which run of it.
 	Namespace, Pod, UID, Name, ID string
-	// Host and Ports are where it is reached; see [Target].
-	Host  string
-	Ports []corev1.ContainerPort
+	// Workload, Host and Ports are those of [Target].
+	Workload string
+	Host     string
+	Ports    []corev1.ContainerPort
 	// StartedAt is when this run began; zero: when it is first watched.
 	StartedAt time.Time
 	// WasStarted and WasReady are what was told of this run before it was first

@@ -121,6 +121,6 @@ func (p *prober) target() Target {
 	c := &p.run.c
 	return Target{
 		Namespace: c.Namespace, Pod: c.Pod, UID: c.UID, Container: c.Name, ContainerID: c.ID,
-		Host: c.Host, Ports: c.Ports, Type: p.typ, Handler: p.spec.Handler, Timeout: p.spec.Timeout,
+		Workload: c.Workload, Host: c.Host, Ports: c.Ports, Type: p.typ, Handler: p.spec.Handler, Timeout: p.spec.Timeout,
 	}
 }

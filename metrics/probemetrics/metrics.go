@@ -1,6 +1,7 @@
 package probemetrics
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,14 +17,14 @@ type Metrics struct {
 	queued  *prometheus.HistogramVec
 
 	mu sync.Mutex
-	// last is the UID of the pod that was last measured under a name: the series
-	// of durations have no UID, and a pod may come back under its name before the
-	// old one is forgotten.
-	last map[name]string
+	// measured are the UIDs of the pods whose durations are in series of that
+	// name, which have no UID: pods of one workload share them, and a pod may come
+	// back under its name before the old one is forgotten.
+	measured map[name]map[string]bool
 }
 
 // name is what tells the series of durations of one container from others'.
-type name struct{ namespace, pod, container string }
+type name struct{ namespace, workload, container string }
 
 // New makes the metrics; Collectors registers them.
 func New() *Metrics {
@@ -37,7 +38,7 @@ func New() *Metrics {
 		queued: metrics.NewHistogramVec(metrics.Opts{
 			Name: "nodekit_prober_queue_duration_seconds", Help: "How much later than due checks began, in seconds, by the kind of check.",
 		}, "kind"),
-		last: map[name]string{},
+		measured: map[name]map[string]bool{},
 	}
 }
 
@@ -57,28 +58,33 @@ func (m *Metrics) checked(c probe.Checked) {
 	defer m.mu.Unlock()
 	t, result := c.Target, c.Outcome.Result
 	m.queued.WithLabelValues(string(c.Kind)).Observe(c.Queued.Seconds())
-	m.total.WithLabelValues(string(t.Type), word(result), t.Container, t.Pod, t.Namespace, t.UID).Inc()
+	key := name{t.Namespace, cmp.Or(t.Workload, t.Pod), t.Container}
+	m.total.WithLabelValues(string(t.Type), word(result), t.Container, key.workload, t.Namespace, t.UID).Inc()
 	if result == probe.Failure {
 		return // as stock: it is often the timeout, which says nothing of the container
 	}
-	m.seconds.WithLabelValues(string(t.Type), t.Container, t.Pod, t.Namespace).Observe(c.Took.Seconds())
-	m.last[name{t.Namespace, t.Pod, t.Container}] = t.UID
+	m.seconds.WithLabelValues(string(t.Type), t.Container, key.workload, t.Namespace).Observe(c.Took.Seconds())
+	if m.measured[key] == nil {
+		m.measured[key] = map[string]bool{}
+	}
+	m.measured[key][t.UID] = true
 }
 
 func (m *Metrics) forgotten(c probe.Container) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := name{c.Namespace, c.Pod, c.Name}
-	mine := m.last[key] == c.UID
-	if mine {
-		delete(m.last, key)
+	key := name{c.Namespace, cmp.Or(c.Workload, c.Pod), c.Name}
+	delete(m.measured[key], c.UID)
+	last := len(m.measured[key]) == 0
+	if last {
+		delete(m.measured, key)
 	}
 	for _, t := range []probe.Type{probe.Liveness, probe.Readiness, probe.Startup} {
-		if mine {
-			m.seconds.DeleteLabelValues(string(t), c.Name, c.Pod, c.Namespace)
+		if last {
+			m.seconds.DeleteLabelValues(string(t), c.Name, key.workload, c.Namespace)
 		}
 		for _, r := range []probe.Result{probe.Success, probe.Failure, probe.Unknown} {
-			m.total.DeleteLabelValues(string(t), word(r), c.Name, c.Pod, c.Namespace, c.UID)
+			m.total.DeleteLabelValues(string(t), word(r), c.Name, key.workload, c.Namespace, c.UID)
 		}
 	}
 }

@@ -59,8 +59,8 @@ func TestForgottenTakesTheSeriesAway(t *testing.T) {
 		t.Error(text)
 	}
 	o.Forgotten(probe.Container{Namespace: "default", Pod: "web-0", UID: "u1", Name: "sidecar"})
-	if len(m.last) != 0 {
-		t.Errorf("still held: %v", m.last)
+	if len(m.measured) != 0 {
+		t.Errorf("still held: %v", m.measured)
 	}
 }
 
@@ -82,18 +82,28 @@ func TestForgottenSparesThePodThatCameAfter(t *testing.T) {
 	}
 }
 
+// TestPodsOfOneWorkload: as with the stock kubelet they share the label pod, and
+// so the durations, which stay as long as one of them does.
 func TestPodsOfOneWorkload(t *testing.T) {
 	m := New()
 	o := m.Observer()
+	gone := func(pod string) probe.Container {
+		return probe.Container{Namespace: "default", Pod: pod, Workload: "web", UID: "uid of " + pod, Name: "app"}
+	}
 	for _, pod := range []string{"web-5d9c-aaaaa", "web-5d9c-bbbbb"} {
 		c := checked("uid of "+pod, probe.Success, time.Second)
-		c.Target.Pod = pod
+		c.Target.Pod, c.Target.Workload = pod, "web"
 		o.Checked(c)
 	}
-	o.Forgotten(probe.Container{Namespace: "default", Pod: "web-5d9c-aaaaa", UID: "uid of web-5d9c-aaaaa", Name: "app"})
+	o.Forgotten(gone("web-5d9c-aaaaa"))
 	metricstest.Want(t, m.Collectors(),
-		`prober_probe_duration_seconds_count{container="app",namespace="default",pod="web-5d9c-bbbbb",probe_type="Readiness"} 1`)
+		`prober_probe_duration_seconds_count{container="app",namespace="default",pod="web",probe_type="Readiness"} 2`,
+		`prober_probe_total{container="app",namespace="default",pod="web",pod_uid="uid of web-5d9c-bbbbb",probe_type="Readiness",result="successful"} 1`)
 	if text := metricstest.Text(t, m.Collectors()); strings.Contains(text, "aaaaa") {
+		t.Error(text)
+	}
+	o.Forgotten(gone("web-5d9c-bbbbb"))
+	if text := metricstest.Text(t, m.Collectors()); strings.Contains(text, "\nprober_") || len(m.measured) != 0 {
 		t.Error(text)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,10 @@ import (
 	"nodekit.dev/node/podspec"
 	"nodekit.dev/probe"
 )
+
+// templateHash is the label by which a Deployment tells its pods apart
+// (k8s.io/api/apps/v1, DefaultDeploymentUniqueLabelKey).
+const templateHash = "pod-template-hash"
 
 // Prober is package probe as a part of the pod machine. Its Run must run beside
 // the manager's.
@@ -59,7 +64,7 @@ func probed(req node.ProbeRequest) probe.Container {
 	out := probe.Container{
 		Namespace: req.Pod.Namespace, Pod: req.Pod.Name, UID: string(req.Pod.UID),
 		Name: req.Run.Container, ID: req.Run.ContainerID,
-		Host: req.Run.Host, StartedAt: req.Run.StartedAt,
+		Workload: workloadOf(req.Pod), Host: req.Run.Host, StartedAt: req.Run.StartedAt,
 		WasStarted: req.Run.Started, WasReady: req.Run.Ready,
 	}
 	if c := lifecycle.FindContainer(req.Pod, req.Run.Container); c != nil {
@@ -67,6 +72,23 @@ func probed(req node.ProbeRequest) probe.Container {
 		out.Liveness, out.Readiness, out.Startup = specOf(c, c.LivenessProbe), specOf(c, c.ReadinessProbe), specOf(c, c.StartupProbe)
 	}
 	return out
+}
+
+// workloadOf is the pod's name without what controllers have added to that of
+// the workload: a part of their own, and the hash of a Deployment's template. The
+// stock kubelet's prober_ series carry it.
+func workloadOf(pod *corev1.Pod) string {
+	if pod.GenerateName == "" {
+		return pod.Name
+	}
+	name := pod.Name
+	if i := strings.LastIndex(name, "-"); i >= 0 {
+		name = name[:i]
+	}
+	if hash := pod.Labels[templateHash]; hash != "" {
+		name = strings.ReplaceAll(name, "-"+hash, "")
+	}
+	return name
 }
 
 func specOf(c *corev1.Container, p *corev1.Probe) *probe.Spec {

@@ -175,6 +175,27 @@ func TestProberRests(t *testing.T) {
 	})
 }
 
+// TestWorkloadOf has the names that controllers make.
+func TestWorkloadOf(t *testing.T) {
+	for name, c := range map[string]struct{ generate, hash, want string }{
+		"web":             {"", "", "web"},
+		"web-5d9c-x7k2p":  {"web-5d9c-", "5d9c", "web"},
+		"agents-x7k2p":    {"agents-", "", "agents"},
+		"db-0":            {"", "", "db-0"}, // a StatefulSet's
+		"job-27001-x7k2p": {"job-27001-", "", "job-27001"},
+		"bare":            {"b", "", "bare"},
+	} {
+		pod := &corev1.Pod{}
+		pod.Name, pod.GenerateName = name, c.generate
+		if c.hash != "" {
+			pod.Labels = map[string]string{"pod-template-hash": c.hash}
+		}
+		if got := workloadOf(pod); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestProbeEvents(t *testing.T) {
 	for want, outcome := range map[string]probe.Outcome{
 		"": {Result: probe.Success, Output: "ok"},

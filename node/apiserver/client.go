@@ -38,9 +38,10 @@ func New(cfg Config, log *slog.Logger) (*Client, error) {
 		return nil, fmt.Errorf("API server client: %w", err)
 	}
 	c := &Client{
-		cfg: cfg, log: log, heartbeat: newConnections(cfg), rest: newConnections(cfg),
+		cfg: cfg, log: log,
 		suspect: make(chan struct{}, 1), probeURL: base.JoinPath("version").String(), patience: probePatience,
 	}
+	c.heartbeat, c.rest = newConnections(cfg, c.suspectAll), newConnections(cfg, c.suspectAll)
 	if err := c.makeLanes(); err != nil {
 		return nil, fmt.Errorf("API server client: %w", err)
 	}
@@ -48,7 +49,7 @@ func New(cfg Config, log *slog.Logger) (*Client, error) {
 }
 
 // Run looks after the connections until ctx ends, then closes them. Requests
-// work without it; only what HeartbeatFailed says of probes does not.
+// work without it; only connections are then not asked for a sign of life.
 func (c *Client) Run(ctx context.Context) error {
 	defer c.CloseAll()
 	for {
@@ -76,6 +77,12 @@ func (c *Client) HeartbeatFailed() {
 	}
 	c.log.Warn("heartbeat failed: connecting anew for heartbeats", "closed", c.heartbeat.closeAll())
 	c.rest.closeIdle()
+	c.suspectAll()
+}
+
+// suspectAll has Run ask for a sign of life on the connections that are no
+// heartbeats.
+func (c *Client) suspectAll() {
 	select {
 	case c.suspect <- struct{}{}:
 	default:

@@ -35,5 +35,7 @@
 // nothing that lives long, so that HeartbeatFailed can close them at once when
 // a heartbeat was not answered, while watches stay: of the connections of the
 // other lanes only those are closed that do not answer a request made for
-// that, or a ping of HTTP/2 (ReadIdle, PingTimeout).
+// that, or a ping of HTTP/2 (ReadIdle, PingTimeout). Where packets vanish, the
+// kernel gives a connection up 10 s after something was written to it
+// (TCP_USER_TIMEOUT; not with HTTP2.Disabled), and the others are asked then.
 package apiserver

@@ -19,8 +19,13 @@ type connections struct {
 	conn *kubeclient.Conn // nil: not built yet
 }
 
-func newConnections(cfg Config) *connections {
-	return &connections{cfg: cfg, dialer: newDialer(cfg.REST.Dial)}
+// newConnections calls died when a connection is found dead by the kernel.
+func newConnections(cfg Config, died func()) *connections {
+	d := newDialer(cfg.REST.Dial)
+	if !cfg.HTTP2.Disabled {
+		d.patience, d.died = ackPatience, died
+	}
+	return &connections{cfg: cfg, dialer: d}
 }
 
 // RoundTrip makes a request once there are credentials for it.

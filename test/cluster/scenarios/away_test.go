@@ -1,10 +1,12 @@
 package scenarios
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -48,6 +50,7 @@ spec:
   - name: main
     image: WEB
     args: ["-root=/config"]
+    readinessProbe: {httpGet: {path: /healthz, port: 8080}, periodSeconds: 1}
     volumeMounts: [{name: go, mountPath: /go}, {name: config, mountPath: /config}]
     envFrom: [{configMapRef: {name: settings}}]
 `)
@@ -146,7 +149,11 @@ func TestLate(t *testing.T) {
 // exitByRequest tells the server of the web image to end.
 func exitByRequest(t *testing.T, podIP string, code int) {
 	t.Helper()
-	if err := post(t, fmt.Sprintf("http://%s:8080/exit?code=%d", podIP, code)); err != nil {
+	err := post(t, fmt.Sprintf("http://%s:8080/exit?code=%d", podIP, code))
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		t.Fatalf("the server does not listen, and so can not be told to end: %v", err)
+	case err != nil:
 		t.Logf("the server ended before it answered: %v", err)
 	}
 }

@@ -2,7 +2,6 @@ package volume
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -90,20 +89,19 @@ func (m *Manager) containerMount(ctx context.Context, req ContainerMountsRequest
 
 // locate says where a volume of the pod is; it must be mounted.
 func (m *Manager) locate(ctx context.Context, req ContainerMountsRequest, name string) (MountedResult, error) {
-	v, plugin, err := m.find(req.Pod, name)
+	s, plugin, err := m.known(req.Pod, name)
 	if err != nil {
 		return MountedResult{}, fmt.Errorf("cannot find volume %q to mount into container %q: %w", name, req.Container, err)
 	}
 	if err := checkName("container", req.Container); err != nil {
 		return MountedResult{}, err
 	}
-	id := volumeID{string(req.Pod.UID), v.Name}
-	where, err := plugin.Mounted(ctx, m.mountedRequest(id, v, plugin))
+	where, err := plugin.Mounted(ctx, m.mountedRequest(string(req.Pod.UID), s, plugin))
 	if err == nil && !where.Mounted {
-		err = errors.New("volume is not mounted")
+		err = errNotMounted
 	}
 	if err == nil && where.Follows {
-		err = m.freshen(ctx, req.Pod, v, plugin)
+		err = m.freshen(ctx, req.Pod, s, plugin)
 	}
 	return where, err
 }

@@ -48,3 +48,21 @@ func (l *locks) take(ctx context.Context, id volumeID) (release func(), err erro
 		return nil, ctx.Err()
 	}
 }
+
+// takeFor takes the lock of a volume and, since two volumes of a pod may name
+// one claim, that of what is mounted.
+func (l *locks) takeFor(ctx context.Context, uid string, s Source) (release func(), err error) {
+	releaseName, err := l.take(ctx, volumeID{uid, s.Volume.Name})
+	if err != nil || s.PersistentVolume == nil {
+		return releaseName, err
+	}
+	releaseClaim, err := l.take(ctx, volumeID{uid, "claim/" + s.PersistentVolume.Name}) // no volume has such a name
+	if err != nil {
+		releaseName()
+		return nil, err
+	}
+	return func() {
+		releaseClaim()
+		releaseName()
+	}, nil
+}

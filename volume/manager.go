@@ -2,12 +2,10 @@ package volume
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +20,9 @@ type Config struct {
 	// Width is how many volumes of one plugin are mounted or unmounted at the
 	// same time; a plugin that hangs thus holds up no other. 0 means 10.
 	Width int
+	// Claims finds what claims are bound to; nil: volumes that name a claim are
+	// refused.
+	Claims Claims
 	// Mounter makes bind mounts; nil means [HostMounter].
 	Mounter Mounter
 	// Observer sees operations as they end.
@@ -54,6 +55,7 @@ type Operation struct {
 // "CreateContainerConfigError"), RetryAfter and Fatal.
 type Manager struct {
 	layout   layout
+	claims   Claims // may be nil
 	mounter  Mounter
 	observer Observer
 	plugins  []Plugin
@@ -90,6 +92,7 @@ func New(cfg Config, plugins []Plugin, log *slog.Logger) (*Manager, error) {
 	}
 	m := &Manager{
 		layout:   layout{root: filepath.Clean(cfg.RootDir)},
+		claims:   cfg.Claims,
 		mounter:  cfg.Mounter,
 		observer: cfg.Observer,
 		plugins:  slices.Clone(plugins),
@@ -113,76 +116,29 @@ func New(cfg Config, plugins []Plugin, log *slog.Logger) (*Manager, error) {
 // Mount makes one volume of the pod usable and says where it is on the host.
 // Idempotent. It blocks until the plugin is done, ctx at the latest.
 func (m *Manager) Mount(ctx context.Context, pod *corev1.Pod, volumeName string) (string, error) {
-	v, plugin, err := m.find(pod, volumeName)
+	s, plugin, err := m.resolve(ctx, pod, volumeName)
 	if err != nil {
-		return "", reasoned.New(reasonMount, mountError(volumeName, err)).Final()
+		return "", classed(reasonMount, mountError(volumeName, err))
 	}
 	uid := string(pod.UID)
-	release, err := m.locks.take(ctx, volumeID{uid, volumeName})
+	release, err := m.locks.takeFor(ctx, uid, s)
 	if err != nil {
 		return "", classed(reasonMount, mountError(volumeName, err))
 	}
 	defer release()
-	result, err := m.mountLocked(ctx, "mount", pod, v, plugin)
+	if claims(s.Volume) {
+		err = m.writeClaim(uid, plugin, s)
+	}
+	var result MountResult
+	if err == nil {
+		result, err = m.mountLocked(ctx, "mount", pod, s, plugin)
+	}
 	if err != nil {
 		return "", classed(reasonMount, mountError(volumeName, err))
 	}
 	m.log.DebugContext(ctx, "volume mounted", "pod", pod.Namespace+"/"+pod.Name, "uid", uid,
 		"volume", volumeName, "plugin", plugin.Name(), "path", result.HostPath)
 	return result.HostPath, nil
-}
-
-// Mounted lists the volumes of the pod that are mounted completely, sorted.
-// It reads the host, never memory.
-func (m *Manager) Mounted(ctx context.Context, uid string) ([]string, error) {
-	if err := checkName("pod UID", uid); err != nil {
-		return nil, err
-	}
-	found, err := m.onDisk(uid)
-	if err != nil {
-		return nil, fmt.Errorf("volumes of pod %s: %w", uid, err)
-	}
-	var mounted []string
-	for _, v := range found {
-		switch {
-		case v.deleting:
-		case v.plugin == "": // only subPaths are left of it: a volume without a directory
-			mounted = append(mounted, v.name)
-		case m.plugin(v.plugin) != nil:
-			result, err := m.plugin(v.plugin).Mounted(ctx, MountedRequest{
-				UID:     uid,
-				Volume:  corev1.Volume{Name: v.name},
-				Dir:     m.layout.volume(uid, v.plugin, v.name),
-				MetaDir: m.layout.meta(uid, v.plugin, v.name),
-			})
-			if err != nil {
-				return nil, fmt.Errorf("volume %q of pod %s: %w", v.name, uid, err)
-			}
-			if result.Mounted {
-				mounted = append(mounted, v.name)
-			}
-		}
-	}
-	slices.Sort(mounted)
-	return slices.Compact(mounted), nil
-}
-
-// find looks up a volume of the pod's spec and who handles it.
-func (m *Manager) find(pod *corev1.Pod, name string) (corev1.Volume, Plugin, error) {
-	if err := errors.Join(checkName("pod UID", string(pod.UID)), checkName("volume", name)); err != nil {
-		return corev1.Volume{}, nil, err
-	}
-	i := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
-	if i < 0 {
-		return corev1.Volume{}, nil, fmt.Errorf("the pod has no volume of that name")
-	}
-	v := pod.Spec.Volumes[i]
-	for _, p := range m.plugins {
-		if p.Supports(v) {
-			return v, p, nil
-		}
-	}
-	return v, nil, errors.New("no volume plugin matched")
 }
 
 func (m *Manager) plugin(name string) Plugin {
@@ -210,42 +166,6 @@ func (m *Manager) operate(ctx context.Context, op Operation, work func() error) 
 		m.observer.Done(op)
 	}
 	return op.Err
-}
-
-// diskVolume is one trace of a volume under pods/UID.
-type diskVolume struct {
-	plugin   string // unescaped; empty: only subPaths
-	name     string
-	deleting bool
-}
-
-// onDisk reads the traces of a pod's volumes, those that are half made or
-// half removed and those of unknown plugins included.
-func (m *Manager) onDisk(uid string) ([]diskVolume, error) {
-	plugins, err := dirs(m.layout.volumes(uid))
-	if err != nil {
-		return nil, err
-	}
-	var found []diskVolume
-	whole := map[string]bool{}
-	for _, plugin := range plugins {
-		names, err := dirs(filepath.Join(m.layout.volumes(uid), plugin))
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			name, deleting := strings.CutSuffix(name, deletingSuffix)
-			found = append(found, diskVolume{plugin: unescape(plugin), name: name, deleting: deleting})
-			whole[name] = true
-		}
-	}
-	subPaths, err := dirs(m.layout.allSubPaths(uid))
-	for _, name := range subPaths {
-		if !whole[name] {
-			found = append(found, diskVolume{name: name})
-		}
-	}
-	return found, err
 }
 
 // classed gives an error our reason and keeps what a plugin's error says

@@ -290,7 +290,7 @@ type fakePlugin struct {
 }
 
 func (p fakePlugin) Name() string                { return p.name }
-func (p fakePlugin) Supports(corev1.Volume) bool { return true }
+func (p fakePlugin) Supports(volume.Source) bool { return true }
 func (p fakePlugin) Mount(ctx context.Context, req volume.MountRequest) (volume.MountResult, error) {
 	return volume.MountResult{HostPath: req.Dir}, p.mount(ctx)
 }

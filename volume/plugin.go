@@ -14,8 +14,8 @@ type Plugin interface {
 	// Name is the stock plugin name, such as "kubernetes.io/empty-dir"; it
 	// names the directory under pods/UID/volumes (with "/" as "~").
 	Name() string
-	// Supports says whether this plugin handles that volume.
-	Supports(v corev1.Volume) bool
+	// Supports says whether this plugin handles volumes from there.
+	Supports(s Source) bool
 	// Mount makes the volume usable and says where it is.
 	Mount(ctx context.Context, req MountRequest) (MountResult, error)
 	// Mounted reads from the host whether Mount is complete for that volume,
@@ -29,10 +29,10 @@ type Plugin interface {
 
 // MountRequest is one volume of one pod.
 type MountRequest struct {
-	Pod    *corev1.Pod
-	Volume corev1.Volume
-	// Dir is the volume's own directory, pods/UID/volumes/PLUGIN/NAME. The
-	// plugin makes it, with its parents, when it needs it.
+	Pod *corev1.Pod
+	Source
+	// Dir is the volume's own directory, pods/UID/volumes/PLUGIN/NAME, with
+	// [Source.Name]. The plugin makes it, with its parents, when it needs it.
 	Dir string
 	// MetaDir is where the plugin may note what it must know after a restart,
 	// pods/UID/plugins/PLUGIN/NAME. The plugin makes it when it needs it; the
@@ -54,8 +54,9 @@ type MountedRequest struct {
 	UID     string
 	Dir     string
 	MetaDir string
-	// Volume has only its name when the pod's spec is gone.
-	Volume corev1.Volume
+	// Source has only the name of its Volume when the pod's spec is gone; its
+	// PersistentVolume is as it was at the mount.
+	Source
 }
 
 // MountedResult tells how a volume stands.
@@ -74,7 +75,8 @@ type MountedResult struct {
 
 // UnmountRequest is one volume to take away.
 type UnmountRequest struct {
-	UID    string
+	UID string
+	// Volume is the volume's name in Dir, as [Source.Name].
 	Volume string
 	Dir    string
 	// MetaDir is the plugin's notes, see MountRequest.

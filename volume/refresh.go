@@ -27,11 +27,11 @@ func (m *Manager) Refresh(ctx context.Context, pod *corev1.Pod) (RefreshResult, 
 	var result RefreshResult
 	var failed []error
 	for _, v := range pod.Spec.Volumes {
-		_, plugin, err := m.find(pod, v.Name)
+		s, plugin, err := m.known(pod, v.Name)
 		if err != nil {
 			continue // nothing that could have mounted it
 		}
-		followed, err := m.refreshVolume(ctx, pod, v, plugin)
+		followed, err := m.refreshVolume(ctx, pod, s, plugin)
 		if err != nil {
 			failed = append(failed, mountError(v.Name, err))
 		}
@@ -47,32 +47,32 @@ func (m *Manager) Refresh(ctx context.Context, pod *corev1.Pod) (RefreshResult, 
 }
 
 // refreshVolume mounts a volume again that is mounted and follows objects.
-func (m *Manager) refreshVolume(ctx context.Context, pod *corev1.Pod, v corev1.Volume, plugin Plugin) (followed bool, err error) {
-	id := volumeID{string(pod.UID), v.Name}
-	release, err := m.locks.take(ctx, id)
+func (m *Manager) refreshVolume(ctx context.Context, pod *corev1.Pod, s Source, plugin Plugin) (followed bool, err error) {
+	uid := string(pod.UID)
+	release, err := m.locks.takeFor(ctx, uid, s)
 	if err != nil {
 		return false, err
 	}
 	defer release()
-	where, err := plugin.Mounted(ctx, m.mountedRequest(id, v, plugin))
+	where, err := plugin.Mounted(ctx, m.mountedRequest(uid, s, plugin))
 	if err != nil || !where.Mounted || !where.Follows {
 		return false, err
 	}
-	_, err = m.mountLocked(ctx, "refresh", pod, v, plugin)
+	_, err = m.mountLocked(ctx, "refresh", pod, s, plugin)
 	return true, err
 }
 
 // mountLocked calls the plugin and remembers that it did. The lock of the
 // volume is held.
-func (m *Manager) mountLocked(ctx context.Context, kind string, pod *corev1.Pod, v corev1.Volume, plugin Plugin) (MountResult, error) {
-	id := volumeID{string(pod.UID), v.Name}
+func (m *Manager) mountLocked(ctx context.Context, kind string, pod *corev1.Pod, s Source, plugin Plugin) (MountResult, error) {
+	id := volumeID{string(pod.UID), s.Volume.Name}
 	var result MountResult
 	err := m.operate(ctx, Operation{Kind: kind, Plugin: plugin.Name(), UID: id.uid, Volume: id.name}, func() (err error) {
 		result, err = plugin.Mount(ctx, MountRequest{
 			Pod:     pod,
-			Volume:  v,
-			Dir:     m.layout.volume(id.uid, plugin.Name(), v.Name),
-			MetaDir: m.layout.meta(id.uid, plugin.Name(), v.Name),
+			Source:  s,
+			Dir:     m.layout.volume(id.uid, plugin.Name(), s.Name()),
+			MetaDir: m.layout.meta(id.uid, plugin.Name(), s.Name()),
 		})
 		return err
 	})
@@ -87,16 +87,16 @@ const firstRefreshTime = 3 * time.Second
 // freshen is for what an earlier agent mounted: before a container starts with
 // it, its content is brought up to date, once. Where that fails, the container
 // starts with what there is.
-func (m *Manager) freshen(ctx context.Context, pod *corev1.Pod, v corev1.Volume, plugin Plugin) error {
-	if m.upkeep.tried(volumeID{string(pod.UID), v.Name}) {
+func (m *Manager) freshen(ctx context.Context, pod *corev1.Pod, s Source, plugin Plugin) error {
+	if m.upkeep.tried(volumeID{string(pod.UID), s.Volume.Name}) {
 		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, firstRefreshTime)
 	defer cancel()
-	_, err := m.refreshVolume(limited, pod, v, plugin)
+	_, err := m.refreshVolume(limited, pod, s, plugin)
 	if err != nil && ctx.Err() == nil {
 		m.log.WarnContext(ctx, "a container starts with the content that an earlier agent left in a volume",
-			"pod", pod.Namespace+"/"+pod.Name, "uid", string(pod.UID), "volume", v.Name, "err", err)
+			"pod", pod.Namespace+"/"+pod.Name, "uid", string(pod.UID), "volume", s.Volume.Name, "err", err)
 	}
 	return ctx.Err()
 }
@@ -105,12 +105,12 @@ func mountError(volume string, err error) error {
 	return fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", volume, err)
 }
 
-func (m *Manager) mountedRequest(id volumeID, v corev1.Volume, plugin Plugin) MountedRequest {
+func (m *Manager) mountedRequest(uid string, s Source, plugin Plugin) MountedRequest {
 	return MountedRequest{
-		UID:     id.uid,
-		Dir:     m.layout.volume(id.uid, plugin.Name(), id.name),
-		MetaDir: m.layout.meta(id.uid, plugin.Name(), id.name),
-		Volume:  v,
+		UID:     uid,
+		Dir:     m.layout.volume(uid, plugin.Name(), s.Name()),
+		MetaDir: m.layout.meta(uid, plugin.Name(), s.Name()),
+		Source:  s,
 	}
 }
 

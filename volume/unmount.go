@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
 
 	"nodekit.dev/internal/beneath"
 	"nodekit.dev/internal/reasoned"
@@ -21,7 +22,15 @@ func (m *Manager) Unmount(ctx context.Context, uid, volumeName string) error {
 	if err := errors.Join(checkName("pod UID", uid), checkName("volume", volumeName)); err != nil {
 		return reasoned.New(reasonUnmount, err).Final()
 	}
-	release, err := m.locks.take(ctx, volumeID{uid, volumeName})
+	s := Source{Volume: corev1.Volume{Name: volumeName}}
+	record, ok, err := m.readClaim(uid, volumeName)
+	if ok {
+		s = record.source(s.Volume)
+	}
+	var release func()
+	if err == nil {
+		release, err = m.locks.takeFor(ctx, uid, s)
+	}
 	if err != nil {
 		return unmountError(fmt.Errorf("UnmountVolume.TearDown failed for volume %q of pod %s: %w", volumeName, uid, err))
 	}
@@ -41,21 +50,22 @@ func (m *Manager) unmount(ctx context.Context, uid, name string) error {
 	if err != nil {
 		return err
 	}
-	done := map[string]bool{} // a volume may be there twice: whole, and on its way out
-	for _, v := range found {
-		if v.name != name || v.plugin == "" || done[v.plugin] {
+	done := map[diskVolume]bool{} // a volume may be there twice: whole, and on its way out
+	for _, v := range found.of(name) {
+		v.deleting = false
+		if done[v] {
 			continue
 		}
-		done[v.plugin] = true
+		done[v] = true
 		if err := m.unmountOne(ctx, uid, v); err != nil {
 			return err
 		}
-		if err := beneath.RemoveAll(ctx, m.layout.meta(uid, v.plugin, name)); err != nil {
+		if err := beneath.RemoveAll(ctx, m.layout.meta(uid, v.plugin, v.name)); err != nil {
 			return err
 		}
 		m.log.DebugContext(ctx, "volume unmounted", "uid", uid, "volume", name, "plugin", v.plugin)
 	}
-	return nil
+	return m.removeClaim(uid, name)
 }
 
 func (m *Manager) unmountOne(ctx context.Context, uid string, v diskVolume) error {
@@ -108,8 +118,8 @@ func (m *Manager) RemovePodDir(ctx context.Context, uid string) error {
 		return unmountError(fmt.Errorf("directories of pod %s: %w", uid, err))
 	}
 	var failed []error
-	for _, v := range found {
-		if err := m.Unmount(ctx, uid, v.name); err != nil {
+	for _, name := range found.names() {
+		if err := m.Unmount(ctx, uid, name); err != nil {
 			failed = append(failed, err)
 		}
 	}

@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"nodekit.dev/node/nodefx"
 	"nodekit.dev/volume"
 	"nodekit.dev/volume/plugins"
@@ -26,8 +24,8 @@ func seededVolume() nodefx.Option {
 
 // Name, Supports and Mount implement volume.Plugin.
 func (seeded) Name() string { return "vendor.example/seeded" }
-func (p seeded) Supports(v corev1.Volume) bool {
-	return p.EmptyDir.Supports(v) && strings.HasPrefix(v.Name, "site-")
+func (p seeded) Supports(s volume.Source) bool {
+	return p.EmptyDir.Supports(s) && strings.HasPrefix(s.Volume.Name, "site-")
 }
 
 func (p seeded) Mount(ctx context.Context, req volume.MountRequest) (volume.MountResult, error) {

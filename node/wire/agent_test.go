@@ -187,7 +187,7 @@ func TestSecondAgentOnOneRoot(t *testing.T) {
 type crate struct{}
 
 func (crate) Name() string                  { return "vendor.example/crate" }
-func (crate) Supports(v corev1.Volume) bool { return v.EmptyDir != nil }
+func (crate) Supports(s volume.Source) bool { return s.Volume.EmptyDir != nil }
 
 func (crate) Mount(_ context.Context, req volume.MountRequest) (volume.MountResult, error) {
 	return volume.MountResult{HostPath: req.Dir}, os.MkdirAll(req.Dir, 0o750)

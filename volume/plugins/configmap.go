@@ -3,8 +3,6 @@ package plugins
 import (
 	"context"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"nodekit.dev/volume"
 )
 
@@ -14,7 +12,7 @@ type configMapPlugin struct{ Sources }
 
 func (configMapPlugin) Name() string { return "kubernetes.io/configmap" }
 
-func (configMapPlugin) Supports(v corev1.Volume) bool { return v.ConfigMap != nil }
+func (configMapPlugin) Supports(s volume.Source) bool { return s.Volume.ConfigMap != nil }
 
 func (p configMapPlugin) Mount(ctx context.Context, req volume.MountRequest) (volume.MountResult, error) {
 	return p.disk().mount(req, func() (collected, error) {

@@ -14,7 +14,7 @@ type downwardPlugin struct{ Sources }
 
 func (downwardPlugin) Name() string { return "kubernetes.io/downward-api" }
 
-func (downwardPlugin) Supports(v corev1.Volume) bool { return v.DownwardAPI != nil }
+func (downwardPlugin) Supports(s volume.Source) bool { return s.Volume.DownwardAPI != nil }
 
 func (p downwardPlugin) Mount(_ context.Context, req volume.MountRequest) (volume.MountResult, error) {
 	return p.inMemory().mount(req, func() (collected, error) {

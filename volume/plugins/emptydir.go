@@ -34,8 +34,8 @@ const (
 func (EmptyDir) Name() string { return "kubernetes.io/empty-dir" }
 
 // Supports implements [volume.Plugin].
-func (EmptyDir) Supports(v corev1.Volume) bool {
-	return v.EmptyDir != nil && v.EmptyDir.Medium == corev1.StorageMediumDefault
+func (EmptyDir) Supports(s volume.Source) bool {
+	return s.Volume.EmptyDir != nil && s.Volume.EmptyDir.Medium == corev1.StorageMediumDefault
 }
 
 // Mount makes the directory. One that is complete is left as it is, whatever

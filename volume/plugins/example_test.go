@@ -13,10 +13,10 @@ import (
 // A hostPath that is not what its type says fails the mount.
 func ExampleHostPath() {
 	kind := corev1.HostPathDirectory
-	_, err := plugins.HostPath{}.Mount(context.Background(), volume.MountRequest{Volume: corev1.Volume{
+	_, err := plugins.HostPath{}.Mount(context.Background(), volume.MountRequest{Source: volume.Source{Volume: corev1.Volume{
 		Name:         "pwd",
 		VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc/passwd", Type: &kind}},
-	}})
+	}}})
 	fmt.Println(err)
 	// Output: hostPath type check failed: /etc/passwd is not a directory
 }

@@ -24,7 +24,7 @@ type HostPath struct{}
 func (HostPath) Name() string { return "kubernetes.io/host-path" }
 
 // Supports implements [volume.Plugin].
-func (HostPath) Supports(v corev1.Volume) bool { return v.HostPath != nil }
+func (HostPath) Supports(s volume.Source) bool { return s.Volume.HostPath != nil }
 
 // Mount checks the path against its type, following symlinks. Without a type
 // it does not look: the path may appear later, and a network file system

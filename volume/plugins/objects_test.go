@@ -129,7 +129,7 @@ func newBed(t *testing.T, sources plugins.Sources, source corev1.VolumeSource) *
 	b.pod.Spec.ServiceAccountName = "robot"
 	b.pod.Spec.Containers = []corev1.Container{{Name: "app"}}
 	for _, p := range plugins.FromObjects(sources) {
-		if p.Supports(b.vol) {
+		if p.Supports(volume.Source{Volume: b.vol}) {
 			b.plugin = p
 		}
 	}
@@ -146,7 +146,7 @@ func newBed(t *testing.T, sources plugins.Sources, source corev1.VolumeSource) *
 func (b *bed) dir() string { return filepath.Join(b.root, "volumes", "v") }
 
 func (b *bed) mount() (volume.MountResult, error) {
-	return b.plugin.Mount(b.t.Context(), volume.MountRequest{Pod: b.pod, Volume: b.vol, Dir: b.dir(), MetaDir: filepath.Join(b.root, "meta")})
+	return b.plugin.Mount(b.t.Context(), volume.MountRequest{Pod: b.pod, Source: volume.Source{Volume: b.vol}, Dir: b.dir(), MetaDir: filepath.Join(b.root, "meta")})
 }
 
 func (b *bed) mustMount() volume.MountResult {
@@ -160,7 +160,7 @@ func (b *bed) mustMount() volume.MountResult {
 
 func (b *bed) mounted() bool {
 	b.t.Helper()
-	result, err := b.plugin.Mounted(b.t.Context(), volume.MountedRequest{Dir: b.dir(), Volume: corev1.Volume{Name: "v"}})
+	result, err := b.plugin.Mounted(b.t.Context(), volume.MountedRequest{Dir: b.dir(), Source: volume.Source{Volume: corev1.Volume{Name: "v"}}})
 	if err != nil {
 		b.t.Fatal(err)
 	}

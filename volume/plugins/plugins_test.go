@@ -18,8 +18,8 @@ import (
 )
 
 func hostPathRequest(path string, kind *corev1.HostPathType) volume.MountRequest {
-	return volume.MountRequest{Pod: &corev1.Pod{}, Volume: corev1.Volume{
-		Name: "v", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path, Type: kind}}}}
+	return volume.MountRequest{Pod: &corev1.Pod{}, Source: volume.Source{Volume: corev1.Volume{
+		Name: "v", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path, Type: kind}}}}}
 }
 
 // hostTree makes one thing of each kind that a test without devices can make.
@@ -218,7 +218,7 @@ func TestSupports(t *testing.T) {
 	} {
 		got := ""
 		for _, p := range plugins.Default() {
-			if p.Supports(corev1.Volume{VolumeSource: tc.source}) {
+			if p.Supports(volume.Source{Volume: corev1.Volume{VolumeSource: tc.source}}) {
 				got += p.Name()
 			}
 		}

@@ -17,7 +17,7 @@ type projectedPlugin struct{ Sources }
 
 func (projectedPlugin) Name() string { return "kubernetes.io/projected" }
 
-func (projectedPlugin) Supports(v corev1.Volume) bool { return v.Projected != nil }
+func (projectedPlugin) Supports(s volume.Source) bool { return s.Volume.Projected != nil }
 
 func (p projectedPlugin) Mount(ctx context.Context, req volume.MountRequest) (volume.MountResult, error) {
 	return p.inMemory().mount(req, func() (collected, error) { return p.project(ctx, req) })

@@ -3,8 +3,6 @@ package plugins
 import (
 	"context"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"nodekit.dev/volume"
 )
 
@@ -13,7 +11,7 @@ type secretPlugin struct{ Sources }
 
 func (secretPlugin) Name() string { return "kubernetes.io/secret" }
 
-func (secretPlugin) Supports(v corev1.Volume) bool { return v.Secret != nil }
+func (secretPlugin) Supports(s volume.Source) bool { return s.Volume.Secret != nil }
 
 func (p secretPlugin) Mount(ctx context.Context, req volume.MountRequest) (volume.MountResult, error) {
 	return p.inMemory().mount(req, func() (collected, error) {

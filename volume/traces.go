@@ -1,0 +1,155 @@
+package volume
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// traces are what the host shows of a pod's volumes, those that are half made
+// or half removed and those of unknown plugins included.
+type traces struct {
+	claims map[string]claimRecord // by the volume's name in the pod
+	dirs   []diskVolume           // of these volumes and of those without a claim
+}
+
+// diskVolume is one volume's directory under pods/UID.
+type diskVolume struct {
+	plugin   string // unescaped; empty: only subPaths, under the name in the pod
+	name     string // as in Source.Name
+	deleting bool
+}
+
+func (r claimRecord) owns(v diskVolume) bool {
+	return r.Plugin == v.plugin && r.PersistentVolume.Name == v.name
+}
+
+// claimed says whether a record names the directory.
+func (t traces) claimed(v diskVolume) bool {
+	for _, record := range t.claims {
+		if record.owns(v) {
+			return true
+		}
+	}
+	return false
+}
+
+// of are the directories of a volume of that name in the pod. Those of a claim
+// that another volume of the pod has too are not among them.
+func (t traces) of(name string) (dirs []diskVolume) {
+	record, recorded := t.claims[name]
+	for other, r := range t.claims {
+		if other != name && recorded && r.Plugin == record.Plugin && r.PersistentVolume.Name == record.PersistentVolume.Name {
+			recorded = false
+		}
+	}
+	for _, v := range t.dirs {
+		if recorded && record.owns(v) || v.name == name && v.plugin != "" && !t.claimed(v) {
+			dirs = append(dirs, v)
+		}
+	}
+	return dirs
+}
+
+// names are the volumes of which there is a trace.
+func (t traces) names() []string {
+	var names []string
+	for name := range t.claims {
+		names = append(names, name)
+	}
+	for _, v := range t.dirs {
+		if !t.claimed(v) {
+			names = append(names, v.name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// onDisk reads the traces of a pod's volumes.
+func (m *Manager) onDisk(uid string) (traces, error) {
+	records, err := m.claimed(uid)
+	if err != nil {
+		return traces{}, err
+	}
+	found := traces{claims: records}
+	plugins, err := dirs(m.layout.volumes(uid))
+	if err != nil {
+		return traces{}, err
+	}
+	whole := map[string]bool{}
+	for _, plugin := range plugins {
+		names, err := dirs(filepath.Join(m.layout.volumes(uid), plugin))
+		if err != nil {
+			return traces{}, err
+		}
+		for _, name := range names {
+			name, deleting := strings.CutSuffix(name, deletingSuffix)
+			v := diskVolume{plugin: unescape(plugin), name: name, deleting: deleting}
+			found.dirs = append(found.dirs, v)
+			whole[name] = whole[name] || !found.claimed(v)
+		}
+	}
+	subPaths, err := dirs(m.layout.allSubPaths(uid))
+	for _, name := range subPaths {
+		if _, recorded := records[name]; !recorded && !whole[name] {
+			found.dirs = append(found.dirs, diskVolume{name: name})
+		}
+	}
+	return found, err
+}
+
+// Mounted lists the volumes of the pod that are mounted completely, sorted, by
+// their names in the pod. It reads the host, never memory.
+func (m *Manager) Mounted(ctx context.Context, uid string) ([]string, error) {
+	if err := checkName("pod UID", uid); err != nil {
+		return nil, err
+	}
+	found, err := m.onDisk(uid)
+	if err != nil {
+		return nil, fmt.Errorf("volumes of pod %s: %w", uid, err)
+	}
+	var mounted []string
+	add := func(name, plugin string, s Source) error {
+		is, err := m.isMounted(ctx, uid, plugin, s)
+		if err != nil {
+			return fmt.Errorf("volume %q of pod %s: %w", name, uid, err)
+		}
+		if is {
+			mounted = append(mounted, name)
+		}
+		return nil
+	}
+	for name, record := range found.claims {
+		if err := add(name, record.Plugin, record.source(corev1.Volume{Name: name})); err != nil {
+			return nil, err
+		}
+	}
+	for _, v := range found.dirs {
+		switch {
+		case v.deleting, found.claimed(v):
+		case v.plugin == "": // only subPaths are left of it: a volume without a directory
+			mounted = append(mounted, v.name)
+		default:
+			if err := add(v.name, v.plugin, Source{Volume: corev1.Volume{Name: v.name}}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	slices.Sort(mounted)
+	return slices.Compact(mounted), nil
+}
+
+// isMounted asks the plugin; one that this agent does not have mounts nothing.
+func (m *Manager) isMounted(ctx context.Context, uid, name string, s Source) (bool, error) {
+	plugin := m.plugin(name)
+	if plugin == nil {
+		return false, nil
+	}
+	where, err := plugin.Mounted(ctx, m.mountedRequest(uid, s, plugin))
+	return where.Mounted, err
+}

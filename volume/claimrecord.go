@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,10 +24,11 @@ type claimRecord struct {
 	Namespace        string                   `json:"claimNamespace"`
 	Claim            string                   `json:"claim"`
 	ReadOnly         bool                     `json:"readOnly,omitempty"`
+	Attached         bool                     `json:"attached,omitempty"`
 }
 
 func (r claimRecord) source(v corev1.Volume) Source {
-	return Source{Volume: v, PersistentVolume: r.PersistentVolume, Claim: Claim{r.Namespace, r.Claim}, ReadOnly: r.ReadOnly}
+	return Source{Volume: v, PersistentVolume: r.PersistentVolume, Claim: Claim{r.Namespace, r.Claim}, ReadOnly: r.ReadOnly, Attached: r.Attached}
 }
 
 func (l layout) claims(uid string) string { return filepath.Join(l.pod(uid), "volume-claims") }
@@ -35,7 +37,7 @@ func (l layout) claim(uid, volume string) string { return filepath.Join(l.claims
 
 // writeClaim notes what v is about to be mounted from.
 func (m *Manager) writeClaim(uid string, plugin Plugin, s Source) error {
-	data, err := json.Marshal(claimRecord{plugin.Name(), s.PersistentVolume, s.Claim.Namespace, s.Claim.Name, s.ReadOnly})
+	data, err := json.Marshal(claimRecord{plugin.Name(), s.PersistentVolume, s.Claim.Namespace, s.Claim.Name, s.ReadOnly, s.Attached})
 	if err != nil {
 		return err
 	}
@@ -92,6 +94,26 @@ func (m *Manager) claimed(uid string) (map[string]claimRecord, error) {
 		}
 	}
 	return records, nil
+}
+
+// Recorded lists the volumes of claims that were mounted, or at least tried to,
+// and not unmounted, whoever did. It reads the host, never memory.
+func (m *Manager) Recorded(context.Context) ([]Recorded, error) {
+	uids, err := dirs(m.layout.pods())
+	if err != nil {
+		return nil, fmt.Errorf("volumes of claims: %w", err)
+	}
+	var all []Recorded
+	for _, uid := range uids {
+		records, err := m.claimed(uid)
+		if err != nil {
+			return nil, fmt.Errorf("volumes of pod %s: %w", uid, err)
+		}
+		for name, record := range records {
+			all = append(all, Recorded{UID: uid, Source: record.source(corev1.Volume{Name: name})})
+		}
+	}
+	return all, nil
 }
 
 func (m *Manager) removeClaim(uid, volume string) error {

@@ -20,6 +20,18 @@ type Source struct {
 	// ReadOnly is set where the pod's entry asks for it (readOnly of
 	// persistentVolumeClaim).
 	ReadOnly bool
+	// Attached is set for volumes that had to be attached to the node.
+	Attached bool
+	// AttachmentID and PublishContext are the name of the VolumeAttachment and
+	// what the driver's controller left there for the node. Set for Mount only.
+	AttachmentID   string
+	PublishContext map[string]string
+}
+
+// Recorded is a volume of a pod's claim that was mounted, or at least tried to.
+type Recorded struct {
+	UID string // of the pod
+	Source
 }
 
 // Claim names a PersistentVolumeClaim.

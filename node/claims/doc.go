@@ -1,0 +1,24 @@
+// Package claims tells what the PersistentVolumeClaims of pods are bound to, as
+// the API server says, and waits until such a volume is attached to the node.
+//
+//	c, err := claims.New(claims.Config{NodeName: "n1"}, claims.Parts{Core: core, Storage: storage, Node: cache.Node})
+//	go c.Run(ctx)
+//	manager, err := volume.New(volume.Config{RootDir: root, Claims: c}, plugins, log)
+//	// and in the registration: register.Parts{VolumesInUse: c.InUse}
+//	c.NodeChanged()   // whenever the Node object changed
+//	c.Release(uid)    // when nothing of the pod is left on the node
+//
+// The way of a claim:
+//
+//	claim bound? ──▶ its volume ──▶ fits node and pod? ──▶ in node.status.volumesInUse ──▶ in volumesAttached
+//
+// Rules:
+//
+//   - Waiting for an attach is no failure: Claimed blocks, nothing is tried, told
+//     or slowed down meanwhile, and a change of the Node object ends the wait at
+//     once (k/k#106853).
+//   - A volume is in use from the moment that a pod waits for it until nothing
+//     of the pod is left on the node; the list is known once the volumes that an
+//     earlier agent mounted were read. So it is never detached under a pod.
+//   - Objects are read with GET, which is all that the Node authorizer allows.
+package claims

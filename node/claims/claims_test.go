@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -210,14 +211,17 @@ func TestInUseAfterRestart(t *testing.T) {
 			return &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{
 				CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example", VolumeHandle: handle}}}}
 		}
-		broken := errors.New("input/output error")
+		var healed atomic.Bool
 		c := newClaims(t, newAPI(t), func(p *Parts) {
 			p.Recorded = func(context.Context) ([]volume.Recorded, error) {
+				if !healed.Load() {
+					return nil, errors.New("input/output error")
+				}
 				return []volume.Recorded{
 					{UID: "u1", Source: volume.Source{PersistentVolume: pv("a"), Attached: true}},
 					{UID: "u2", Source: volume.Source{PersistentVolume: pv("a"), Attached: true}},
 					{UID: "u2", Source: volume.Source{PersistentVolume: pv("b")}},
-				}, broken
+				}, nil
 			}
 		})
 		ctx, stop := context.WithCancel(t.Context())
@@ -227,7 +231,7 @@ func TestInUseAfterRestart(t *testing.T) {
 		if _, known := c.InUse(); known {
 			t.Fatal("known although the records can not be read")
 		}
-		broken = nil
+		healed.Store(true)
 		time.Sleep(2 * time.Second) // fake
 		synctest.Wait()
 		for _, release := range []types.UID{"", "u1", "u2"} {

@@ -1,7 +1,6 @@
 package volume
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -98,7 +97,7 @@ func (m *Manager) claimed(uid string) (map[string]claimRecord, error) {
 
 // Recorded lists the volumes of claims that were mounted, or at least tried to,
 // and not unmounted, whoever did. It reads the host, never memory.
-func (m *Manager) Recorded(context.Context) ([]Recorded, error) {
+func (m *Manager) Recorded() ([]Recorded, error) {
 	uids, err := dirs(m.layout.pods())
 	if err != nil {
 		return nil, fmt.Errorf("volumes of claims: %w", err)

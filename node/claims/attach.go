@@ -27,10 +27,7 @@ func (c *Claims) attached(ctx context.Context, pod *corev1.Pod, s volume.Source)
 	}
 	s.Attached = true
 	name := uniqueName(s.PersistentVolume)
-	c.mu.Lock()
-	first := c.use(name, pod.UID)
-	c.mu.Unlock()
-	if first {
+	if c.use(name, pod.UID) {
 		c.parts.Kick() // the controllers attach anew only what the node says it will use
 	}
 	if err := c.await(ctx, name); err != nil {

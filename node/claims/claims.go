@@ -7,14 +7,11 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"nodekit.dev/internal/backoff"
-	"nodekit.dev/internal/tasks"
 	"nodekit.dev/volume"
 )
 
@@ -34,9 +31,9 @@ type Parts struct {
 	// Node is the Node object as last seen; it may block until it was seen
 	// first. Required.
 	Node func(ctx context.Context) (*corev1.Node, error)
-	// Recorded lists the volumes that this agent or one before it mounted;
-	// nil: none. volume.Manager has it.
-	Recorded func(ctx context.Context) ([]volume.Recorded, error)
+	// Recorded lists the volumes that this agent or one before it mounted; nil:
+	// none. volume.Manager has it. It is asked by each InUse.
+	Recorded func() ([]volume.Recorded, error)
 	// Kick has the status of the node told now; nil: it is told in its time.
 	Kick func()
 	// Log is nil for no logs.
@@ -49,9 +46,9 @@ type Claims struct {
 	parts Parts
 
 	mu     sync.Mutex
-	inUse  map[corev1.UniqueVolumeName]map[types.UID]bool
-	known  bool          // the recorded ones are in inUse
-	change chan struct{} // closed and replaced when the Node object changed
+	wanted map[corev1.UniqueVolumeName]map[types.UID]bool // by pods of this run
+	ailing bool                                           // the log has it that records can not be read
+	change chan struct{}                                  // closed and replaced when the Node object changed
 }
 
 // New checks and allocates.
@@ -71,64 +68,51 @@ func New(cfg Config, parts Parts) (*Claims, error) {
 		parts.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Claims{
-		cfg: cfg, parts: parts, known: parts.Recorded == nil,
-		inUse: map[corev1.UniqueVolumeName]map[types.UID]bool{}, change: make(chan struct{}),
+		cfg: cfg, parts: parts,
+		wanted: map[corev1.UniqueVolumeName]map[types.UID]bool{}, change: make(chan struct{}),
 	}, nil
 }
 
-// Run reads which volumes an earlier agent left mounted, again until it can,
-// and then waits for ctx to end.
-func (c *Claims) Run(ctx context.Context) error {
-	var failures backoff.State
-	for c.parts.Recorded != nil {
-		recorded, err := c.parts.Recorded(ctx)
-		if err == nil {
-			c.remember(recorded)
-			c.parts.Kick()
-			break
-		}
-		failures = failures.Fail(backoff.Policy{Base: time.Second, Max: time.Minute}, time.Now(), err.Error())
-		c.parts.Log.Warn("can not read which volumes are mounted; what is in use is not told until then", "retryIn", failures.Delay, "err", err)
-		if err := tasks.Pause(ctx, failures.Delay); err != nil {
-			return err
-		}
-	}
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-func (c *Claims) remember(recorded []volume.Recorded) {
+// use notes that a pod uses a volume, and says whether it is the first to.
+func (c *Claims) use(name corev1.UniqueVolumeName, uid types.UID) (first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, r := range recorded {
-		if r.Attached {
-			c.use(uniqueName(r.PersistentVolume), types.UID(r.UID))
-		}
+	if c.wanted[name] == nil {
+		c.wanted[name] = map[types.UID]bool{}
 	}
-	c.known = true
-}
-
-// use notes that a pod uses a volume. The lock is held.
-func (c *Claims) use(name corev1.UniqueVolumeName, uid types.UID) (first bool) {
-	if c.inUse[name] == nil {
-		c.inUse[name] = map[types.UID]bool{}
-	}
-	first = len(c.inUse[name]) == 0
-	c.inUse[name][uid] = true
+	first = len(c.wanted[name]) == 0
+	c.wanted[name][uid] = true
 	return first
 }
 
 // InUse lists the volumes that must not be detached, sorted, for
-// node.status.volumesInUse. known is false until Run has read what an earlier
-// agent mounted.
+// node.status.volumesInUse: those that pods wait for or use, and those that an
+// earlier agent mounted. known is false while nobody can tell the latter.
 func (c *Claims) InUse() (volumes []corev1.UniqueVolumeName, known bool) {
+	recorded, err := c.recorded()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for name := range c.inUse {
+	if err != nil && !c.ailing {
+		c.parts.Log.Warn("can not read which volumes are mounted; what is in use stays as it was told last", "err", err)
+	}
+	c.ailing = err != nil
+	for name := range c.wanted {
 		volumes = append(volumes, name)
 	}
+	for _, r := range recorded {
+		if r.Attached {
+			volumes = append(volumes, uniqueName(r.PersistentVolume))
+		}
+	}
 	slices.Sort(volumes)
-	return volumes, c.known
+	return slices.Compact(volumes), err == nil
+}
+
+func (c *Claims) recorded() ([]volume.Recorded, error) {
+	if c.parts.Recorded == nil {
+		return nil, nil
+	}
+	return c.parts.Recorded()
 }
 
 // Release says that nothing of the pod is left on the node. Unknown UIDs are
@@ -136,10 +120,10 @@ func (c *Claims) InUse() (volumes []corev1.UniqueVolumeName, known bool) {
 func (c *Claims) Release(uid types.UID) {
 	c.mu.Lock()
 	free := false
-	for name, pods := range c.inUse {
+	for name, pods := range c.wanted {
 		delete(pods, uid)
 		if len(pods) == 0 {
-			delete(c.inUse, name)
+			delete(c.wanted, name)
 			free = true
 		}
 	}

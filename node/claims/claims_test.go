@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"nodekit.dev/internal/reasoned"
 	"nodekit.dev/volume"
@@ -154,7 +152,7 @@ func TestAttachIsWaitedFor(t *testing.T) {
 		if in, _ := c.InUse(); !slices.Equal(in, want) || kicks != 1 {
 			t.Fatalf("in use: %v, kicked %d times", in, kicks)
 		}
-		time.Sleep(110 * time.Second) // fake
+		time.Sleep(110 * time.Second) // fake time
 		a.do(func() { a.node.Status.VolumesInUse = want })
 		c.NodeChanged() // in use, but not attached
 		synctest.Wait()
@@ -204,52 +202,30 @@ func TestAttachThatDoesNotCome(t *testing.T) {
 	})
 }
 
-// A restart does not make volumes look unused.
+// A restart does not make volumes look unused, and what can not be read is not
+// told as unused.
 func TestInUseAfterRestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pv := func(handle string) *corev1.PersistentVolume {
-			return &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{
-				CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example", VolumeHandle: handle}}}}
-		}
-		var healed atomic.Bool
-		c := newClaims(t, newAPI(t), func(p *Parts) {
-			p.Recorded = func(context.Context) ([]volume.Recorded, error) {
-				if !healed.Load() {
-					return nil, errors.New("input/output error")
-				}
-				return []volume.Recorded{
-					{UID: "u1", Source: volume.Source{PersistentVolume: pv("a"), Attached: true}},
-					{UID: "u2", Source: volume.Source{PersistentVolume: pv("a"), Attached: true}},
-					{UID: "u2", Source: volume.Source{PersistentVolume: pv("b")}},
-				}, nil
-			}
-		})
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- c.Run(ctx) }()
-		synctest.Wait()
-		if _, known := c.InUse(); known {
-			t.Fatal("known although the records can not be read")
-		}
-		healed.Store(true)
-		time.Sleep(2 * time.Second) // fake
-		synctest.Wait()
-		for _, release := range []types.UID{"", "u1", "u2"} {
-			c.Release(release)
-			in, known := c.InUse()
-			want := []corev1.UniqueVolumeName{"kubernetes.io/csi/disk.example^a"}
-			if release == "u2" {
-				want = nil
-			}
-			if !slices.Equal(in, want) || !known {
-				t.Fatalf("in use after the end of %q: %v, %v", release, in, known)
-			}
-		}
-		stop()
-		if err := <-done; !errors.Is(err, context.Canceled) {
-			t.Fatal(err)
-		}
+	recorded := func(handle string, attached bool) volume.Recorded {
+		pv := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{
+			CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example", VolumeHandle: handle}}}}
+		return volume.Recorded{UID: "u1", Source: volume.Source{PersistentVolume: pv, Attached: attached}}
+	}
+	records := []volume.Recorded{recorded("a", true), recorded("b", false), recorded("a", true)}
+	var broken error
+	c := newClaims(t, newAPI(t), func(p *Parts) {
+		p.Recorded = func() ([]volume.Recorded, error) { return records, broken }
 	})
+	if in, known := c.InUse(); !slices.Equal(in, []corev1.UniqueVolumeName{"kubernetes.io/csi/disk.example^a"}) || !known {
+		t.Fatalf("in use: %v, %v", in, known)
+	}
+	broken = errors.New("input/output error")
+	if _, known := c.InUse(); known {
+		t.Fatal("known although the records can not be read")
+	}
+	records, broken = nil, nil // an orphan was taken away
+	if in, known := c.InUse(); len(in) != 0 || !known {
+		t.Fatalf("in use: %v, %v", in, known)
+	}
 }
 
 // The authorizer may hear of a pod's binding after the node.

@@ -2,7 +2,6 @@
 // the API server says, and waits until such a volume is attached to the node.
 //
 //	c, err := claims.New(claims.Config{NodeName: "n1"}, claims.Parts{Core: core, Storage: storage, Node: cache.Node})
-//	go c.Run(ctx)
 //	manager, err := volume.New(volume.Config{RootDir: root, Claims: c}, plugins, log)
 //	// and in the registration: register.Parts{VolumesInUse: c.InUse}
 //	c.NodeChanged()   // whenever the Node object changed
@@ -18,7 +17,8 @@
 //     or slowed down meanwhile, and a change of the Node object ends the wait at
 //     once (k/k#106853).
 //   - A volume is in use from the moment that a pod waits for it until nothing
-//     of the pod is left on the node; the list is known once the volumes that an
-//     earlier agent mounted were read. So it is never detached under a pod.
+//     of the pod is left on the node. What is mounted is read from the host, so
+//     that after a restart it is in use as before, and is not once an orphan of
+//     an earlier agent is taken away.
 //   - Objects are read with GET, which is all that the Node authorizer allows.
 package claims

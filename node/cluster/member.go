@@ -13,7 +13,7 @@ func Join(cfg Config) wire.Option {
 	return func(p *wire.Parts) {
 		p.Join = func(j wire.Joining) ([]wire.Part, error) {
 			m := &member{cfg: cfg.Complete(j.Config), Joining: j}
-			for _, fill := range []func() error{m.events, m.objects, m.pods, m.registration} {
+			for _, fill := range []func() error{m.events, m.objects, m.claims, m.pods, m.registration} {
 				if err := fill(); err != nil {
 					return nil, fmt.Errorf("cluster: %w", err)
 				}
@@ -106,6 +106,21 @@ func (m *member) getters(cache *apicache.Cache) (err error) {
 	return err
 }
 
+func (m *member) claims() error {
+	if m.Parts.Claims != nil {
+		return nil
+	}
+	c, err := m.connect()
+	if err != nil {
+		return err
+	}
+	made, err := Claims(m.cfg, c, m.Parts.NodeGetter, m.ThisNode, m.Contents)
+	if err == nil {
+		m.Parts.Claims = made
+	}
+	return err
+}
+
 // pods makes what is told about pods, and the source that it is compared with.
 func (m *member) pods() error {
 	p := m.Parts
@@ -143,7 +158,7 @@ func (m *member) registration() error {
 	}
 	registrar, runs, err := Registrar(m.cfg, c, RegistrarParts{
 		Runtime: p.Watcher.Status, Images: m.Images, PodCIDR: m.PodCIDR,
-		Getter: p.NodeGetter, Events: p.EventWriter, Statuses: p.StatusWriter,
+		Claims: p.Claims, Getter: p.NodeGetter, Events: p.EventWriter, Statuses: p.StatusWriter,
 	})
 	p.Registration, m.runs = registrar, append(m.runs, runs...)
 	return err

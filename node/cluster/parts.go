@@ -12,6 +12,7 @@ import (
 	"nodekit.dev/node"
 	"nodekit.dev/node/apipods"
 	"nodekit.dev/node/apiserver"
+	"nodekit.dev/node/claims"
 	"nodekit.dev/node/environment"
 	"nodekit.dev/node/events"
 	"nodekit.dev/node/objects/apicache"
@@ -33,6 +34,9 @@ func Cache(cfg Config, c *Connection, sink node.EventSink, contents *wire.Conten
 	reads, own := c.API.Lane(apiserver.LaneRead), cfg.Objects
 	if own.Event == nil && sink != nil {
 		own.Event = func(pod *corev1.Pod, reason, message string) { wire.Warn(sink, pod, reason, message) }
+	}
+	if own.NodeChanged == nil {
+		own.NodeChanged = contents.NodeChanged
 	}
 	cache, err := apicache.New(own, apicache.Clients{
 		Core: reads.Core(), Node: reads.NodeV1(), Certificates: reads.Certificates(),
@@ -82,6 +86,21 @@ func PodCertificates(cfg Config, cache *apicache.Cache) plugins.PodCertificates 
 		return nil
 	}
 	return cache
+}
+
+// Claims are read from the API server; getter is the Node object as last seen.
+func Claims(cfg Config, c *Connection, getter wire.NodeGetter, this *wire.ThisNode, contents *wire.Contents) (*claims.Claims, error) {
+	reads := c.API.Lane(apiserver.LaneRead)
+	made, err := claims.New(claims.Config{NodeName: cfg.Register.NodeName}, claims.Parts{
+		Core: reads.Core(), Storage: reads.Storage(), Node: getter.Node,
+		Recorded: contents.Recorded, Kick: this.Kick, Log: c.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	contents.OnRelease(made.Release)
+	contents.OnNodeChange(made.NodeChanged)
+	return made, nil
 }
 
 // RuntimeClasses are the cache's.
@@ -162,8 +181,8 @@ func Pods(cfg Config, c *Connection, copies wire.PodCopies) (*apipods.Source, er
 	return apipods.New(cfg.Pods, c.API.Lane(apiserver.LaneRead).Core(), hears, c.log)
 }
 
-// RegistrarParts are what the registration reads and tells. Getter, Events and
-// Statuses may be nil, and so may the functions.
+// RegistrarParts are what the registration reads and tells. Claims, Getter,
+// Events and Statuses may be nil, and so may the functions.
 type RegistrarParts struct {
 	// Runtime is the runtime's health as last read.
 	Runtime func() runtime.Status
@@ -171,6 +190,7 @@ type RegistrarParts struct {
 	Images  func(context.Context) ([]runtime.ImageInfo, error)
 	PodCIDR func(ctx context.Context, cidrs string) error
 
+	Claims   wire.Claims
 	Getter   wire.NodeGetter
 	Events   wire.EventWriter
 	Statuses wire.StatusWriter
@@ -186,6 +206,9 @@ func Registrar(cfg Config, c *Connection, p RegistrarParts) (*register.Registrar
 		Runtime:      p.Runtime, Images: p.Images, PodCIDR: p.PodCIDR,
 		Setters: cfg.Setters, Resources: cfg.Resources,
 		HeartbeatFailed: c.API.HeartbeatFailed, Observer: observer(cfg.RegisterObserver, c, p.Statuses), Log: c.log,
+	}
+	if p.Claims != nil {
+		parts.VolumesInUse = p.Claims.InUse
 	}
 	if p.Getter != nil {
 		parts.Seen = p.Getter.Node

@@ -32,7 +32,7 @@ func Join(cfg cluster.Config) nodefx.Option {
 		nodefx.Provide(
 			complete, connection, cache, recorder, statuses, source, registrar,
 			configMaps, secrets, services, tokens, trustBundles, podCertificates, runtimeClasses,
-			nodeGetter, registration, podSource, statusWriter, eventWriter,
+			claimsOf, nodeGetter, registration, podSource, statusWriter, eventWriter,
 		),
 	)
 }
@@ -118,6 +118,7 @@ type told struct {
 
 	Watcher  node.Watcher
 	Facts    runtimefx.NodeFacts
+	Claims   wire.Claims
 	Getter   wire.NodeGetter
 	Events   wire.EventWriter
 	Statuses wire.StatusWriter
@@ -126,7 +127,7 @@ type told struct {
 func registrar(lc nodefx.Lifecycle, cfg completed, c *cluster.Connection, t told) (*register.Registrar, error) {
 	made, parts, err := cluster.Registrar(cfg.Config, c, cluster.RegistrarParts{
 		Runtime: t.Watcher.Status, Images: t.Facts.Images, PodCIDR: t.Facts.PodCIDR,
-		Getter: t.Getter, Events: t.Events, Statuses: t.Statuses,
+		Claims: t.Claims, Getter: t.Getter, Events: t.Events, Statuses: t.Statuses,
 	})
 	run(lc, parts)
 	return made, err
@@ -164,6 +165,16 @@ func podCertificates(cfg completed, c *apicache.Cache) given[plugins.PodCertific
 func runtimeClasses(c *apicache.Cache) (given[node.RuntimeClasses], error) {
 	classes, err := cluster.RuntimeClasses(c)
 	return given[node.RuntimeClasses]{Default: classes}, err
+}
+
+func claimsOf(
+	cfg completed, c *cluster.Connection, getter wire.NodeGetter, this *wire.ThisNode, contents *wire.Contents,
+) (given[wire.Claims], error) {
+	made, err := cluster.Claims(cfg.Config, c, getter, this, contents)
+	if err != nil {
+		return given[wire.Claims]{}, err
+	}
+	return given[wire.Claims]{Default: made}, nil
 }
 
 func nodeGetter(c *apicache.Cache) given[wire.NodeGetter] { return given[wire.NodeGetter]{Default: c} }

@@ -48,10 +48,15 @@ func (d *decision) mountVolumes() {
 }
 
 // volumeIsFar says whether a volume has to wait for something far away: the
-// pod gets no sandbox, and so no address, meanwhile.
+// pod gets no sandbox, and so no address, meanwhile. One of a claim is far until
+// it is mounted, because only then its attach and its driver are there.
 func (d *decision) volumeIsFar() bool {
+	claim := map[string]bool{}
+	for _, v := range d.pod.Spec.Volumes {
+		claim[v.Name] = v.PersistentVolumeClaim != nil || v.Ephemeral != nil
+	}
 	for _, name := range d.usedVolumes() {
-		if d.in.Seen.Far[name] {
+		if d.in.Seen.Far[name] || claim[name] && !d.in.Seen.Mounted[name] {
 			return true
 		}
 	}

@@ -19,7 +19,7 @@ func cluster() fx.Option {
 	return fx.Provide(
 		localObjects, configMaps, secrets, environmentOf, wire.Users,
 		given[environment.Services], given[plugins.Tokens], given[plugins.TrustBundles], given[plugins.PodCertificates],
-		given[node.RuntimeClasses], given[wire.NodeGetter], given[wire.Registration],
+		given[node.RuntimeClasses], given[wire.Claims], given[wire.NodeGetter], given[wire.Registration],
 		given[wire.PodSource], given[wire.StatusWriter], given[wire.EventWriter],
 	)
 }
@@ -64,6 +64,7 @@ type clusterParts struct {
 	Tokens          plugins.Tokens
 	TrustBundles    plugins.TrustBundles
 	PodCertificates plugins.PodCertificates
+	Claims          wire.Claims
 	NodeGetter      wire.NodeGetter
 	Registration    wire.Registration
 	PodSource       wire.PodSource
@@ -75,7 +76,7 @@ func (p clusterParts) wired() wire.ClusterParts {
 	return wire.ClusterParts{
 		ConfigMaps: p.ConfigMaps, Secrets: p.Secrets, Services: p.Services,
 		Tokens: p.Tokens, TrustBundles: p.TrustBundles, PodCertificates: p.PodCertificates,
-		NodeGetter: p.NodeGetter, Registration: p.Registration,
+		Claims: p.Claims, NodeGetter: p.NodeGetter, Registration: p.Registration,
 		PodSource: p.PodSource, StatusWriter: p.StatusWriter, EventWriter: p.EventWriter,
 	}
 }

@@ -35,6 +35,7 @@ func seams() []reflect.Type {
 		reflect.TypeFor[plugins.Tokens](),
 		reflect.TypeFor[plugins.TrustBundles](),
 		reflect.TypeFor[plugins.PodCertificates](),
+		reflect.TypeFor[wire.Claims](),
 		reflect.TypeFor[wire.NodeGetter](),
 		reflect.TypeFor[wire.Registration](),
 		reflect.TypeFor[wire.PodSource](),

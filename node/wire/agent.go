@@ -328,7 +328,7 @@ func (a *Agent) mounts() error {
 	if err != nil {
 		return err
 	}
-	manager, err := volume.New(VolumeConfig(a.cfg, a.parts.EventWriter), all, a.log("volume"))
+	manager, err := volume.New(VolumeConfig(a.cfg, a.parts.EventWriter, a.parts.Claims), all, a.log("volume"))
 	if err != nil {
 		return err
 	}

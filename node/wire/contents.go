@@ -24,6 +24,7 @@ type Contents struct {
 
 	mu      sync.Mutex
 	release []func(types.UID)
+	onNode  []func()
 }
 
 var _ node.StatusSink = (*Contents)(nil)
@@ -41,6 +42,33 @@ func (c *Contents) OnRelease(release func(types.UID)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.release = append(c.release, release)
+}
+
+// OnNodeChange has changed called whenever the Node object changed. It must not
+// block.
+func (c *Contents) OnNodeChange(changed func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.onNode = append(c.onNode, changed)
+}
+
+// NodeChanged says that the API server has another Node object than before.
+func (c *Contents) NodeChanged() {
+	c.mu.Lock()
+	calls := slices.Clone(c.onNode)
+	c.mu.Unlock()
+	for _, call := range calls {
+		call()
+	}
+}
+
+// Recorded lists the volumes of claims that are on the node; none where a
+// vendor's Mounter keeps them.
+func (c *Contents) Recorded() ([]volume.Recorded, error) {
+	if m := c.manager.Load(); m != nil {
+		return m.Recorded()
+	}
+	return nil, nil
 }
 
 // PodStatus tells of each pod and of its newest metadata; it never blocks, and

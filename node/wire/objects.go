@@ -144,9 +144,13 @@ func Sources(cfg Config, p ClusterParts, this *ThisNode) plugins.Sources {
 }
 
 // VolumeConfig is how volumes are mounted. Users of a pod are told through
-// events that its content can not be brought up to date; nil: nobody is.
-func VolumeConfig(cfg Config, events EventWriter) volume.Config {
+// events that its content can not be brought up to date; nil: nobody is. Without
+// claims, nil, pods with one are refused.
+func VolumeConfig(cfg Config, events EventWriter, claims Claims) volume.Config {
 	out := cfg.Volume
+	if out.Claims == nil && claims != nil {
+		out.Claims = claims
+	}
 	if out.Observer.RefreshFailed == nil && events != nil {
 		out.Observer.RefreshFailed = func(pod *corev1.Pod, err error) { Warn(events, pod, "FailedMount", err.Error()) }
 	}

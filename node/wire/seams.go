@@ -7,6 +7,7 @@ import (
 
 	"nodekit.dev/node"
 	"nodekit.dev/node/environment"
+	"nodekit.dev/volume"
 	"nodekit.dev/volume/plugins"
 )
 
@@ -23,6 +24,8 @@ type ClusterParts struct {
 	Tokens          plugins.Tokens
 	TrustBundles    plugins.TrustBundles
 	PodCertificates plugins.PodCertificates
+	// Claims finds what PersistentVolumeClaims are bound to.
+	Claims Claims
 	// NodeGetter reads the Node object, Registration keeps it.
 	NodeGetter   NodeGetter
 	Registration Registration
@@ -31,6 +34,15 @@ type ClusterParts struct {
 	PodSource    PodSource
 	StatusWriter StatusWriter
 	EventWriter  EventWriter
+}
+
+// Claims finds what PersistentVolumeClaims are bound to, and says which volumes
+// must not be detached from the node. The default is node/claims.
+type Claims interface {
+	volume.Claims
+	// InUse is for node.status.volumesInUse, and asked whenever that is put
+	// together; known is false while nobody can tell.
+	InUse() (volumes []corev1.UniqueVolumeName, known bool)
 }
 
 // NodeGetter reads this node's object. The default asks the API server.

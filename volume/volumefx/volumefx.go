@@ -36,6 +36,7 @@ type parts struct {
 	// Each of these may be nil.
 	ThisNode        *wire.ThisNode          `optional:"true"`
 	Events          wire.EventWriter        `optional:"true"`
+	Claims          wire.Claims             `optional:"true"`
 	ConfigMaps      plugins.ConfigMaps      `optional:"true"`
 	Secrets         plugins.Secrets         `optional:"true"`
 	Tokens          plugins.Tokens          `optional:"true"`
@@ -61,7 +62,7 @@ func mounter(lc fx.Lifecycle, r *fxrun.Runner, p parts) (node.Mounter, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := volume.New(wire.VolumeConfig(p.Config, p.Events), all, p.Log.With("part", "volume"))
+	m, err := volume.New(wire.VolumeConfig(p.Config, p.Events, p.Claims), all, p.Log.With("part", "volume"))
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,9 @@ type Config struct {
 	// Event tells users of a pod whose certificate was refused or is not
 	// renewed, a warning. It must not block; nil: nobody listens.
 	Event func(pod *corev1.Pod, reason, message string)
+	// NodeChanged is called when the Node object was seen to change. It must not
+	// block; nil: nobody listens.
+	NodeChanged func()
 }
 
 // Clients reach the API server, each one group and version of it. The cache

@@ -75,7 +75,8 @@ func (c *Cache) followNode() *follow.One[*corev1.Node] {
 			trim(n)
 			n.Status.Images = nil
 		},
-		Log: c.log,
+		Changed: c.cfg.NodeChanged,
+		Log:     c.log,
 	})
 	c.runner.start("objects-node", one.Run)
 	return one

@@ -114,10 +114,12 @@ func volumeRule(path string) (rule, bool) {
 		return rule{acted, "package volume; only the default medium, see values.go"}, true
 	case "emptyDir.sizeLimit", "emptyDir.mode":
 		return rule{refused, notYet}, true
+	case "persistentVolumeClaim", "persistentVolumeClaim.claimName", "persistentVolumeClaim.readOnly", "ephemeral":
+		return rule{acted, "package volume, with what node/claims finds; a kind of volume that it has no plugin for fails the mount"}, true
 	case "gcePersistentDisk", "awsElasticBlockStore", "gitRepo", "nfs", "iscsi", "glusterfs",
-		"persistentVolumeClaim", "rbd", "flexVolume", "cinder", "cephfs", "flocker", "fc", "azureFile",
+		"rbd", "flexVolume", "cinder", "cephfs", "flocker", "fc", "azureFile",
 		"vsphereVolume", "quobyte", "azureDisk", "photonPersistentDisk", "portworxVolume",
-		"scaleIO", "storageos", "csi", "ephemeral", "image":
+		"scaleIO", "storageos", "csi", "image":
 		return rule{refused, notYet}, true
 	}
 	return rule{}, false

@@ -137,6 +137,28 @@ func TestProberOverRestarts(t *testing.T) {
 	})
 }
 
+// TestProberKeepsTheLastWord: what changes right after a write is on disk when
+// the agent has stopped.
+func TestProberKeepsTheLastWord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root, healthy := t.TempDir(), &atomic.Bool{}
+		c := newCheckup(t, root, healthy, false)
+		for _, id := range []string{"c1", "c2"} {
+			req := checkedPod()
+			req.Pod.UID, req.Run.ContainerID = types.UID("of-"+id), id
+			if _, err := c.Watch(req); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait() // the file is written, and the next write is not due
+		}
+		c.stop()
+		data, err := os.ReadFile(filepath.Join(root, "prober_state"))
+		if err != nil || !strings.Contains(string(data), `"id":"c2"`) {
+			t.Errorf("%q, %v", data, err)
+		}
+	})
+}
+
 // TestProberBeginsAnew where the gate ChangeContainerStatusOnKubeletRestart asks
 // for it.
 func TestProberBeginsAnew(t *testing.T) {

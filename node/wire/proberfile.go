@@ -46,15 +46,17 @@ func (p *Prober) read() {
 	p.manager.Restore(saved)
 }
 
-// keep writes the file soon after each change, and a last time when ctx ends.
+// keep writes the file soon after each change, and a last time when ctx ends,
+// wherever that finds it.
 func (p *Prober) keep(ctx context.Context) error {
 	if p.file == "" {
 		return nil
 	}
 	failed := false
-	for ctx.Err() == nil {
+	for ended := false; !ended; {
 		select {
 		case <-ctx.Done():
+			ended = true
 		case <-p.manager.Changes():
 		}
 		err := p.write()

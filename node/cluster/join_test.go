@@ -13,6 +13,7 @@ import (
 	"nodekit.dev/node/cluster"
 	"nodekit.dev/node/environment"
 	"nodekit.dev/node/wire"
+	"nodekit.dev/volume"
 	"nodekit.dev/volume/plugins"
 )
 
@@ -25,6 +26,12 @@ type vendor struct {
 func (vendor) ConfigMap(context.Context, types.UID, string, string) (*corev1.ConfigMap, error) {
 	return nil, nil
 }
+
+func (vendor) Claimed(context.Context, *corev1.Pod, corev1.Volume) (volume.Source, error) {
+	return volume.Source{}, nil
+}
+
+func (vendor) InUse() ([]corev1.UniqueVolumeName, bool) { return nil, true }
 
 func (vendor) Secret(context.Context, types.UID, string, string) (*corev1.Secret, error) {
 	return nil, nil
@@ -84,6 +91,7 @@ func TestJoinKeepsWhatIsSet(t *testing.T) {
 		"trust bundles":    func(p *wire.Parts) { p.TrustBundles = v },
 		"pod certificates": func(p *wire.Parts) { p.PodCertificates = v },
 		"runtime classes":  func(p *wire.Parts) { p.RuntimeClasses = v },
+		"claims":           func(p *wire.Parts) { p.Claims = v },
 		"node getter":      func(p *wire.Parts) { p.NodeGetter = getter{} },
 		"registration":     func(p *wire.Parts) { p.Registration = board{} },
 		"pod source":       func(p *wire.Parts) { p.PodSource = bus{} },

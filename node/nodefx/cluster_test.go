@@ -21,6 +21,7 @@ import (
 	"nodekit.dev/node/server"
 	"nodekit.dev/node/wire"
 	"nodekit.dev/runtime/runtimetest"
+	"nodekit.dev/volume"
 	"nodekit.dev/volume/plugins"
 )
 
@@ -142,6 +143,12 @@ func (station) PodCertificate(context.Context, *corev1.Pod, string, int) (key, c
 	return nil, nil, nil
 }
 
+func (station) Claimed(context.Context, *corev1.Pod, corev1.Volume) (volume.Source, error) {
+	return volume.Source{}, nil
+}
+
+func (station) InUse() ([]corev1.UniqueVolumeName, bool) { return nil, true }
+
 // getter reads the Node.
 type getter struct{}
 
@@ -171,6 +178,7 @@ func clusterCases() map[string]seamCase {
 		"plugins.Tokens":          {at("tokens"), nil, nodefx.Replace[plugins.Tokens](station)},
 		"plugins.TrustBundles":    {at("trustBundles"), nil, nodefx.Replace[plugins.TrustBundles](station)},
 		"plugins.PodCertificates": {at("podCertificates"), nil, nodefx.Replace[plugins.PodCertificates](station)},
+		"wire.Claims":             {at("claimsOf"), nil, nodefx.Replace[wire.Claims](station)},
 		"wire.NodeGetter":         {at("nodeGetter"), nil, nodefx.Replace[wire.NodeGetter](func() getter { return getter{} })},
 		"wire.Registration": {
 			at("registrar"), []string{"node-registration"},

@@ -205,7 +205,7 @@ func TestGroupOrder(t *testing.T) {
 type crate struct{ *diary }
 
 func (crate) Name() string                  { return "vendor.example/crate" }
-func (crate) Supports(v corev1.Volume) bool { return v.EmptyDir != nil }
+func (crate) Supports(s volume.Source) bool { return s.Volume.EmptyDir != nil }
 
 func (c crate) Mount(_ context.Context, req volume.MountRequest) (volume.MountResult, error) {
 	c.note("mount " + req.Volume.Name)

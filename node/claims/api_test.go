@@ -78,7 +78,7 @@ func (a *api) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func reply(err error) (*http.Response, error) {
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // made above
+	status, ok := err.(apierrors.APIStatus)
 	if !ok {
 		return nil, err
 	}

@@ -35,6 +35,7 @@ type api struct {
 	calls   []string // such as "PATCH nodes/n1/status"
 	patches []string
 	fail    func(call string) error // nil: every call works
+	lose    func(call string) error // the same, of calls that take effect
 }
 
 func newAPI(t testing.TB) *api { return &api{t: t, version: 100} }
@@ -116,6 +117,11 @@ func (a *api) RoundTrip(req *http.Request) (*http.Response, error) {
 		out, err = a.nodes(req.Method, path, body)
 	} else {
 		out, err = a.leases(req.Method, body)
+	}
+	if a.lose != nil {
+		if lost := a.lose(call); lost != nil {
+			return nil, lost
+		}
 	}
 	return a.answer(req, out, err), nil
 }

@@ -39,9 +39,12 @@ type Registrar struct {
 	late      time.Duration
 	cordoned  bool
 	toldReady bool
-	podCIDR   string
-	failures  int // registrations in a row that failed
-	grumbles  grumbles
+	// untold is the Node before a write that seemed to fail, and may have been
+	// taken all the same: the events of that change are still to be told.
+	untold   *corev1.Node
+	podCIDR  string
+	failures int // registrations in a row that failed
+	grumbles grumbles
 }
 
 // New checks the configuration and puts the setters in order. It does no I/O.

@@ -245,6 +245,31 @@ func TestChangesAreToldAtOnce(t *testing.T) {
 	})
 }
 
+// TestChangeWhoseAnswerIsLostIsTold: the API server took it, and so the next try
+// finds nothing to change.
+func TestChangeWhoseAnswerIsLostIsTold(t *testing.T) {
+	b := newBench(t)
+	b.run(func() {
+		b.events = nil
+		lost := false
+		b.api.do(func() {
+			b.api.lose = func(call string) error {
+				if lost || !strings.HasPrefix(call, "PATCH nodes") {
+					return nil
+				}
+				lost = true
+				return errors.New("connection reset by peer")
+			}
+		})
+		b.do(func() {
+			b.runtime.NetworkReady, b.runtime.Network = false, runtime.Condition{Known: true, Reason: "NetworkPluginNotReady", Message: "no CNI"}
+		})
+		b.r.Kick()
+		b.pass(time.Second)
+		b.wantEvents("no network", "Normal NodeNotReady")
+	})
+}
+
 // TestSilentRuntime: the node is ready until the grace is over, and not ready
 // then, without a kick.
 func TestSilentRuntime(t *testing.T) {

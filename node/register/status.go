@@ -196,17 +196,21 @@ func (r *Registrar) update(ctx context.Context, try int) error {
 	}
 	now := time.Now()
 	if !changed && now.Sub(r.reported) < r.cfg.ReportEvery+r.late {
+		r.tellSince(before, before)
 		r.noteReady(before)
 		return nil
 	}
 	updated, err := r.patch(ctx, patch)
 	if err != nil {
+		if r.untold == nil {
+			r.untold = before
+		}
 		return err
 	}
 	r.late = reportDelay(changed || r.reported.IsZero(), r.cfg.ReportEvery)
 	r.fresh, r.reported = true, now
 	r.remember(updated)
-	r.tell(changes(before, after))
+	r.tellSince(before, after)
 	r.noteReady(updated)
 	return nil
 }
@@ -225,6 +229,15 @@ func (r *Registrar) noteReady(n *corev1.Node) {
 		r.toldReady = true
 		r.parts.Observer.Ready()
 	}
+}
+
+// tellSince tells what changed from before to after, and with a write in
+// between that seemed to fail, from what was before that.
+func (r *Registrar) tellSince(before, after *corev1.Node) {
+	if r.untold != nil {
+		before, r.untold = r.untold, nil
+	}
+	r.tell(changes(before, after))
 }
 
 func (r *Registrar) tell(events []Event) {

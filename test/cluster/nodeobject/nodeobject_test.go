@@ -311,7 +311,7 @@ func (m *member) othersWriteToo() {
 		gpus := n.Status.Allocatable["example.com/gpu"]
 		switch c := condition(n, "Ready"); {
 		case c.Status != corev1.ConditionFalse || !strings.Contains(c.Message, "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:no CNI"):
-			return isReady(n)
+			return fmt.Sprintf("Ready is %s: %s", c.Status, c.Message)
 		case condition(n, "KernelDeadlock").Reason != "Fine" || n.Labels["operator"] != "was-here" || gpus.Value() != 2:
 			return fmt.Sprintf("%+v %+v", n.Labels, n.Status)
 		}

@@ -174,16 +174,12 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.close = append(a.close, unlock)
 
 	// The node stops first: a drain still needs the runtime's events.
-	helpers := tasks.New(context.WithoutCancel(ctx))
-	for _, r := range a.runs {
-		helpers.Go(r.Name, r.Run)
-	}
+	helpers := runParts(context.WithoutCancel(ctx), a.runs)
 	nodeRun := tasks.New(ctx)
 	nodeRun.Go("node", a.node.Run)
-	stopWith(helpers, nodeRun)
+	stopWith(helpers.Group, nodeRun)
 	err = nodeRun.Wait()
-	helpers.Stop()
-	return errors.Join(err, helpers.Wait())
+	return errors.Join(err, helpers.end())
 }
 
 // stopWith ends the node when a part it depends on has failed.

@@ -151,18 +151,21 @@ func (m *member) start(change func(*register.Config, *register.Parts)) {
 	if m.r, err = register.New(cfg, parts); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(apiserver.Context(t.Context(), log))
-	done := make(chan error, 3)
-	runs := []func(context.Context) error{m.r.Run, m.events.Run, client.Run}
-	for _, run := range runs {
+	var stops []func() // as an agent does: who writes something at its end, before the connection
+	for _, run := range []func(context.Context) error{m.r.Run, m.events.Run, client.Run} {
+		ctx, cancel := context.WithCancel(apiserver.Context(t.Context(), log))
+		done := make(chan error, 1)
 		go func() { done <- run(ctx) }()
-	}
-	m.stop = sync.OnceFunc(func() {
-		cancel()
-		for range runs {
+		stops = append(stops, func() {
+			cancel()
 			if err := <-done; !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
+		})
+	}
+	m.stop = sync.OnceFunc(func() {
+		for _, stop := range stops {
+			stop()
 		}
 	})
 	t.Cleanup(m.stop)

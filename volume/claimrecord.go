@@ -72,8 +72,8 @@ func (m *Manager) readClaim(uid, volume string) (record claimRecord, ok bool, er
 	return claimRecord{}, false, asideErr
 }
 
-// claimed is all records of a pod, by the volumes' names in the pod.
-func (m *Manager) claimed(uid string) (map[string]claimRecord, error) {
+// claimRecords are all records of a pod, by the volumes' names in the pod.
+func (m *Manager) claimRecords(uid string) (map[string]claimRecord, error) {
 	list, err := entries(m.layout.claims(uid))
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (m *Manager) Recorded() ([]Recorded, error) {
 	}
 	var all []Recorded
 	for _, uid := range uids {
-		records, err := m.claimed(uid)
+		records, err := m.claimRecords(uid)
 		if err != nil {
 			return nil, fmt.Errorf("volumes of pod %s: %w", uid, err)
 		}

@@ -22,7 +22,7 @@ func (m *Manager) resolve(ctx context.Context, pod *corev1.Pod, name string) (So
 		return Source{}, nil, reasoned.New(reasonMount, err).Final()
 	}
 	s := Source{Volume: v}
-	if claims(v) {
+	if namesClaim(v) {
 		if s, err = m.claim(ctx, pod, v); err != nil {
 			return Source{}, nil, err
 		}
@@ -56,7 +56,7 @@ func (m *Manager) known(pod *corev1.Pod, name string) (Source, Plugin, error) {
 		return Source{}, nil, err
 	}
 	s := Source{Volume: v}
-	if claims(v) {
+	if namesClaim(v) {
 		record, ok, err := m.readClaim(string(pod.UID), name)
 		if err == nil && !ok {
 			err = errNotMounted

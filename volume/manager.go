@@ -126,7 +126,7 @@ func (m *Manager) Mount(ctx context.Context, pod *corev1.Pod, volumeName string)
 		return "", classed(reasonMount, mountError(volumeName, err))
 	}
 	defer release()
-	if claims(s.Volume) {
+	if namesClaim(s.Volume) {
 		err = m.writeClaim(uid, plugin, s)
 	}
 	var result MountResult

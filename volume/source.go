@@ -62,5 +62,5 @@ type Claims interface {
 	Claimed(ctx context.Context, pod *corev1.Pod, v corev1.Volume) (Source, error)
 }
 
-// claims says whether an entry of a pod's spec names a claim.
-func claims(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil }
+// namesClaim says whether an entry of a pod's spec names a claim.
+func namesClaim(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil }

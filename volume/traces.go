@@ -13,8 +13,8 @@ import (
 // traces are what the host shows of a pod's volumes, those that are half made
 // or half removed and those of unknown plugins included.
 type traces struct {
-	claims map[string]claimRecord // by the volume's name in the pod
-	dirs   []diskVolume           // of these volumes and of those without a claim
+	records map[string]claimRecord // by the volume's name in the pod
+	dirs    []diskVolume           // of these volumes and of those without a claim
 }
 
 // diskVolume is one volume's directory under pods/UID.
@@ -28,27 +28,26 @@ func (r claimRecord) owns(v diskVolume) bool {
 	return r.Plugin == v.plugin && r.PersistentVolume.Name == v.name
 }
 
-// claimed says whether a record names the directory.
-func (t traces) claimed(v diskVolume) bool {
-	for _, record := range t.claims {
+// owners are the volumes whose claim has the directory.
+func (t traces) owners(v diskVolume) (names []string) {
+	for name, record := range t.records {
 		if record.owns(v) {
-			return true
+			names = append(names, name)
 		}
 	}
-	return false
+	return names
 }
 
-// of are the directories of a volume of that name in the pod. Those of a claim
-// that another volume of the pod has too are not among them.
+// recorded says whether a record names the directory.
+func (t traces) recorded(v diskVolume) bool { return len(t.owners(v)) > 0 }
+
+// of are the directories that go with the volume of that name in the pod: those
+// of its name without a claim, and that of its claim, unless another volume of
+// the pod names the claim too.
 func (t traces) of(name string) (dirs []diskVolume) {
-	record, recorded := t.claims[name]
-	for other, r := range t.claims {
-		if other != name && recorded && r.Plugin == record.Plugin && r.PersistentVolume.Name == record.PersistentVolume.Name {
-			recorded = false
-		}
-	}
 	for _, v := range t.dirs {
-		if recorded && record.owns(v) || v.name == name && v.plugin != "" && !t.claimed(v) {
+		owners := t.owners(v)
+		if len(owners) == 1 && owners[0] == name || len(owners) == 0 && v.name == name && v.plugin != "" {
 			dirs = append(dirs, v)
 		}
 	}
@@ -58,11 +57,11 @@ func (t traces) of(name string) (dirs []diskVolume) {
 // names are the volumes of which there is a trace.
 func (t traces) names() []string {
 	var names []string
-	for name := range t.claims {
+	for name := range t.records {
 		names = append(names, name)
 	}
 	for _, v := range t.dirs {
-		if !t.claimed(v) {
+		if !t.recorded(v) {
 			names = append(names, v.name)
 		}
 	}
@@ -72,11 +71,11 @@ func (t traces) names() []string {
 
 // onDisk reads the traces of a pod's volumes.
 func (m *Manager) onDisk(uid string) (traces, error) {
-	records, err := m.claimed(uid)
+	records, err := m.claimRecords(uid)
 	if err != nil {
 		return traces{}, err
 	}
-	found := traces{claims: records}
+	found := traces{records: records}
 	plugins, err := dirs(m.layout.volumes(uid))
 	if err != nil {
 		return traces{}, err
@@ -91,7 +90,7 @@ func (m *Manager) onDisk(uid string) (traces, error) {
 			name, deleting := strings.CutSuffix(name, deletingSuffix)
 			v := diskVolume{plugin: unescape(plugin), name: name, deleting: deleting}
 			found.dirs = append(found.dirs, v)
-			whole[name] = whole[name] || !found.claimed(v)
+			whole[name] = whole[name] || !found.recorded(v)
 		}
 	}
 	subPaths, err := dirs(m.layout.allSubPaths(uid))
@@ -124,14 +123,14 @@ func (m *Manager) Mounted(ctx context.Context, uid string) ([]string, error) {
 		}
 		return nil
 	}
-	for name, record := range found.claims {
+	for name, record := range found.records {
 		if err := add(name, record.Plugin, record.source(corev1.Volume{Name: name})); err != nil {
 			return nil, err
 		}
 	}
 	for _, v := range found.dirs {
 		switch {
-		case v.deleting, found.claimed(v):
+		case v.deleting, found.recorded(v):
 		case v.plugin == "": // only subPaths are left of it: a volume without a directory
 			mounted = append(mounted, v.name)
 		default:

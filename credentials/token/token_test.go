@@ -18,12 +18,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"nodekit.dev/internal/clientlog/clientlogtest"
+	"nodekit.dev/internal/kubeclient/kubeclienttest"
 )
 
 // fakeAPI gives tokens with increasing numbers, in this process: no sockets,
@@ -83,20 +82,7 @@ func (f *fakeAPI) answer(code int, body any) (*http.Response, error) {
 }
 
 func (f *fakeAPI) manager() *Manager {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, authenticationv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			f.t.Fatal(err)
-		}
-	}
-	gv := corev1.SchemeGroupVersion
-	client, err := rest.RESTClientForConfigAndClient(&rest.Config{
-		Host: "http://api", APIPath: "/api", QPS: -1,
-		ContentConfig: rest.ContentConfig{GroupVersion: &gv, NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion()},
-	}, &http.Client{Transport: f})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	client := kubeclienttest.Client(corev1.SchemeGroupVersion, f, corev1.AddToScheme, authenticationv1.AddToScheme)
 	return New(client, nil)
 }
 

@@ -57,7 +57,7 @@ k8s.io/kubernetes                      -                                        
 k8s.io/client-go/kubernetes            -                                           # weighs 274 packages and more; use a REST client with the groups called
 k8s.io/client-go/informers             -                                           # use tools/cache with our own list and watch
 k8s.io/client-go/util/certificate      -                                           # weighs 394 packages; use credentials/nodecert
-k8s.io/client-go                       node/* node/*/* credentials/nodecert credentials/token internal/kubeclient internal/clientlog/clientlogtest test/...  # declare the getters that you call; node/* and credentials/* fit them
+k8s.io/client-go                       node/* node/*/* credentials/nodecert credentials/token internal/kubeclient internal/kubeclient/kubeclienttest internal/clientlog/clientlogtest test/...  # declare the getters that you call; node/* and credentials/* fit them
 k8s.io/cri-api                         runtime/cri/... runtime/runtimetest/... test/...  # only runtime/cri and runtime/runtimetest speak the CRI; use package runtime's types
 go.uber.org/fx                         *fx internal/fxrun test/...                 # parts are wired by hand in node/wire; fx stays in the *fx packages, nodefx has options for the rest
 go.uber.org/dig                        *fx internal/fxrun test/...                 # parts are wired by hand in node/wire; fx stays in the *fx packages, nodefx has options for the rest

@@ -14,10 +14,10 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
+
+	"nodekit.dev/internal/kubeclient/kubeclienttest"
 )
 
 // api is an API server in memory. It is an http.RoundTripper, so that it runs in
@@ -39,21 +39,8 @@ func newAPI(t testing.TB) *api {
 	}
 }
 
-func (a *api) client(gv schema.GroupVersion, path string) rest.Interface {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, storagev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			a.t.Fatal(err)
-		}
-	}
-	cfg := &rest.Config{Host: "http://api", APIPath: path, QPS: -1, ContentConfig: rest.ContentConfig{
-		GroupVersion: &gv, NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion(),
-	}}
-	c, err := rest.RESTClientForConfigAndClient(cfg, &http.Client{Transport: a})
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return c
+func (a *api) client(gv schema.GroupVersion) rest.Interface {
+	return kubeclienttest.Client(gv, a, corev1.AddToScheme, storagev1.AddToScheme)
 }
 
 // RoundTrip answers a GET.

@@ -11,12 +11,17 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"nodekit.dev/internal/reasoned"
 	"nodekit.dev/volume"
 )
 
 // attachTime is how long a pod waits for an attach until it is told that it
 // waits, as with the stock kubelet. Then it waits anew.
 const attachTime = 2 * time.Minute
+
+// attachRetry is how soon a pod waits anew: the time between two waits, in which
+// an attach is not noticed, must not grow (k/k#106853).
+const attachRetry = time.Second
 
 // attached waits until the volume is attached to this node, where its driver
 // wants that, and adds what the attachment says.
@@ -70,12 +75,14 @@ func (c *Claims) await(ctx context.Context, name corev1.UniqueVolumeName) error 
 				return ctx.Err()
 			}
 			if err != nil {
-				return fmt.Errorf("whether volume %s is attached: %w", name, err)
+				return unattached(fmt.Errorf("whether volume %s is attached: %w", name, err))
 			}
-			return fmt.Errorf("volume %s has not been attached to the node yet: not in node.status.volumesAttached after %v", name, attachTime)
+			return unattached(fmt.Errorf("volume %s has not been attached to the node yet: not in node.status.volumesAttached after %v", name, attachTime))
 		}
 	}
 }
+
+func unattached(err error) error { return reasoned.New("FailedMount", err).After(attachRetry) }
 
 func isAttached(node *corev1.Node, name corev1.UniqueVolumeName) bool {
 	return node != nil && slices.Contains(node.Status.VolumesInUse, name) &&
@@ -91,7 +98,7 @@ func (c *Claims) attachment(ctx context.Context, s volume.Source) (volume.Source
 		return volume.Source{}, fmt.Errorf("VolumeAttachment %s: %w", s.AttachmentID, err)
 	}
 	if !found.Status.Attached {
-		return volume.Source{}, fmt.Errorf("VolumeAttachment %s: not attached yet", s.AttachmentID)
+		return volume.Source{}, unattached(fmt.Errorf("VolumeAttachment %s: not attached yet", s.AttachmentID))
 	}
 	s.PublishContext = found.Status.AttachmentMetadata
 	return s, nil

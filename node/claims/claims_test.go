@@ -22,7 +22,7 @@ import (
 func newClaims(t *testing.T, a *api, change ...func(*Parts)) *Claims {
 	t.Helper()
 	parts := Parts{
-		Core: a.client(corev1.SchemeGroupVersion, "/api"), Storage: a.client(storagev1.SchemeGroupVersion, "/apis"), Node: a.seen,
+		Core: a.client(corev1.SchemeGroupVersion), Storage: a.client(storagev1.SchemeGroupVersion), Node: a.seen,
 	}
 	for _, c := range change {
 		c(&parts)
@@ -152,7 +152,7 @@ func TestAttachIsWaitedFor(t *testing.T) {
 		if in, _ := c.InUse(); !slices.Equal(in, want) || kicks != 1 {
 			t.Fatalf("in use: %v, kicked %d times", in, kicks)
 		}
-		time.Sleep(110 * time.Second) // fake time
+		<-time.After(110 * time.Second)
 		a.do(func() { a.node.Status.VolumesInUse = want })
 		c.NodeChanged() // in use, but not attached
 		synctest.Wait()
@@ -191,8 +191,8 @@ func TestAttachThatDoesNotCome(t *testing.T) {
 		pod := podWith(claimed("db"))
 		began := time.Now()
 		_, err := c.Claimed(t.Context(), pod, pod.Spec.Volumes[0])
-		if err == nil || !strings.Contains(err.Error(), "has not been attached to the node yet") || time.Since(began) != attachTime {
-			t.Fatalf("after %v: %v", time.Since(began), err)
+		if err == nil || !strings.Contains(err.Error(), "has not been attached to the node yet") || time.Since(began) != attachTime || reasoned.RetryAfter(err, time.Minute) != attachRetry {
+			t.Fatalf("after %v: %v, again after %v", time.Since(began), err, reasoned.RetryAfter(err, time.Minute))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -251,7 +251,7 @@ func TestForbiddenAtFirst(t *testing.T) {
 
 func TestNewChecks(t *testing.T) {
 	a := newAPI(t)
-	core := a.client(corev1.SchemeGroupVersion, "/api")
+	core := a.client(corev1.SchemeGroupVersion)
 	for want, tc := range map[string]struct {
 		cfg   Config
 		parts Parts

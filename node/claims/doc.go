@@ -15,7 +15,7 @@
 //
 //   - Waiting for an attach is no failure: Claimed blocks, nothing is tried, told
 //     or slowed down meanwhile, and a change of the Node object ends the wait at
-//     once (k/k#106853).
+//     once (k/k#106853). After two minutes the pod is told, and waits anew.
 //   - A volume is in use from the moment that a pod waits for it until nothing
 //     of the pod is left on the node. What is mounted is read from the host, so
 //     that after a restart it is in use as before, and is not once an orphan of

@@ -19,12 +19,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"nodekit.dev/internal/kubeclient/kubeclienttest"
 	"nodekit.dev/node"
 	"nodekit.dev/node/lifecycle"
 )
@@ -44,19 +43,7 @@ type api struct {
 func newAPI(t testing.TB) *api { return &api{t: t, events: map[string]*corev1.Event{}} }
 
 func (a *api) core() rest.Interface {
-	scheme := runtime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
-		a.t.Fatal(err)
-	}
-	gv := corev1.SchemeGroupVersion
-	cfg := &rest.Config{Host: "http://api", APIPath: "/api", QPS: -1, ContentConfig: rest.ContentConfig{
-		GroupVersion: &gv, NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion(),
-	}}
-	c, err := rest.RESTClientForConfigAndClient(cfg, &http.Client{Transport: a})
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return c
+	return kubeclienttest.Client(corev1.SchemeGroupVersion, a, corev1.AddToScheme)
 }
 
 func (a *api) do(change func()) {

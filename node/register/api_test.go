@@ -15,11 +15,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"nodekit.dev/internal/kubeclient/kubeclienttest"
 )
 
 // api is an API server in memory that knows one node and one lease. It is an
@@ -40,26 +40,12 @@ type api struct {
 
 func newAPI(t testing.TB) *api { return &api{t: t, version: 100} }
 
-func (a *api) client(gv schema.GroupVersion, path string) rest.Interface {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, coordinationv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			a.t.Fatal(err)
-		}
-	}
-	cfg := &rest.Config{Host: "http://api", APIPath: path, QPS: -1, ContentConfig: rest.ContentConfig{
-		GroupVersion: &gv, NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion(),
-	}}
-	c, err := rest.RESTClientForConfigAndClient(cfg, &http.Client{Transport: a})
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return c
+func (a *api) core() rest.Interface {
+	return kubeclienttest.Client(corev1.SchemeGroupVersion, a, corev1.AddToScheme)
 }
 
-func (a *api) core() rest.Interface { return a.client(corev1.SchemeGroupVersion, "/api") }
 func (a *api) coordination() rest.Interface {
-	return a.client(coordinationv1.SchemeGroupVersion, "/apis")
+	return kubeclienttest.Client(coordinationv1.SchemeGroupVersion, a, coordinationv1.AddToScheme)
 }
 
 func (a *api) do(change func()) {

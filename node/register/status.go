@@ -196,7 +196,7 @@ func (r *Registrar) update(ctx context.Context, try int) error {
 	}
 	now := time.Now()
 	if !changed && now.Sub(r.reported) < r.cfg.ReportEvery+r.late {
-		r.tellSince(before, before)
+		r.tellChanges(before, before)
 		r.noteReady(before)
 		return nil
 	}
@@ -210,7 +210,7 @@ func (r *Registrar) update(ctx context.Context, try int) error {
 	r.late = reportDelay(changed || r.reported.IsZero(), r.cfg.ReportEvery)
 	r.fresh, r.reported = true, now
 	r.remember(updated)
-	r.tellSince(before, after)
+	r.tellChanges(before, after)
 	r.noteReady(updated)
 	return nil
 }
@@ -231,9 +231,9 @@ func (r *Registrar) noteReady(n *corev1.Node) {
 	}
 }
 
-// tellSince tells what changed from before to after, and with a write in
-// between that seemed to fail, from what was before that.
-func (r *Registrar) tellSince(before, after *corev1.Node) {
+// tellChanges tells what differs from before to after; where a write between two
+// tries seemed to fail and was taken, from what was before that.
+func (r *Registrar) tellChanges(before, after *corev1.Node) {
 	if r.untold != nil {
 		before, r.untold = r.untold, nil
 	}

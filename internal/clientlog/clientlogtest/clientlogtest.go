@@ -14,8 +14,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
+
+	"nodekit.dev/internal/kubeclient/kubeclienttest"
 )
 
 // Separate calls speak twice, as for two agents, in bubbles of fake time. Its
@@ -30,7 +31,7 @@ func Separate(t *testing.T, gv schema.GroupVersion, add func(*runtime.Scheme) er
 			log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			speak(ctx, client(t, gv, add, &server{word: agent, end: cancel}), log)
+			speak(ctx, kubeclienttest.Client(gv, &server{word: agent, end: cancel}, add), log)
 			logs[agent] = out.String()
 		})
 	}
@@ -39,22 +40,6 @@ func Separate(t *testing.T, gv schema.GroupVersion, add func(*runtime.Scheme) er
 			t.Errorf("client-go spoke of %s, its log: %s", agent, log)
 		}
 	}
-}
-
-func client(t *testing.T, gv schema.GroupVersion, add func(*runtime.Scheme) error, through http.RoundTripper) rest.Interface {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := add(scheme); err != nil {
-		t.Fatal(err)
-	}
-	c, err := rest.RESTClientForConfigAndClient(&rest.Config{
-		Host: "http://api", APIPath: "/api", QPS: -1,
-		ContentConfig: rest.ContentConfig{GroupVersion: &gv, NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion()},
-	}, &http.Client{Transport: through})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 // server refuses all, with a warning that client-go logs.

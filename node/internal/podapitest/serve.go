@@ -16,30 +16,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
+
+	"nodekit.dev/internal/kubeclient/kubeclienttest"
 )
 
 // Client speaks JSON to the server.
 func (s *Server) Client() rest.Interface {
-	scheme := runtime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
-		panic(err)
-	}
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
-	client, err := rest.RESTClientForConfigAndClient(&rest.Config{
-		Host: "http://api.test", APIPath: "/api", QPS: -1,
-		ContentConfig: rest.ContentConfig{
-			GroupVersion: &corev1.SchemeGroupVersion, ContentType: runtime.ContentTypeJSON,
-			NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion(),
-		},
-	}, &http.Client{Transport: s})
-	if err != nil {
-		panic(err)
-	}
-	return client
+	return kubeclienttest.Client(corev1.SchemeGroupVersion, s, corev1.AddToScheme)
 }
 
 // RoundTrip implements [http.RoundTripper].

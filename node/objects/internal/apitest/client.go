@@ -6,11 +6,10 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
+
+	"nodekit.dev/internal/kubeclient/kubeclienttest"
 )
 
 // Client speaks JSON to the server, for one group and version.
@@ -18,26 +17,5 @@ func (a *API) Client(gv schema.GroupVersion) rest.Interface { return NewClient(g
 
 // NewClient is Client through any transport.
 func NewClient(gv schema.GroupVersion, through http.RoundTripper) rest.Interface {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, nodev1.AddToScheme, certificatesv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			panic(err)
-		}
-	}
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
-	path := "/apis"
-	if gv.Group == "" {
-		path = "/api"
-	}
-	client, err := rest.RESTClientForConfigAndClient(&rest.Config{
-		Host: "http://api.test", APIPath: path, QPS: -1,
-		ContentConfig: rest.ContentConfig{
-			GroupVersion: &gv, ContentType: runtime.ContentTypeJSON,
-			NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion(),
-		},
-	}, &http.Client{Transport: through})
-	if err != nil {
-		panic(err)
-	}
-	return client
+	return kubeclienttest.Client(gv, through, corev1.AddToScheme, nodev1.AddToScheme, certificatesv1.AddToScheme)
 }

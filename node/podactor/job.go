@@ -40,6 +40,8 @@ type job struct {
 	mounted        map[string]bool
 	startedCalls   []*startedCall // that end before another hook is called
 	minGrace       time.Duration
+	over           bool // the pod is being taken away
+	failedBefore   bool // the last try of the action failed
 }
 
 // job copies what the action may need from the state.
@@ -52,6 +54,10 @@ func (r *run) job(action lifecycle.Action) *job {
 		preStopRan: r.preStopRan[action.ContainerID],
 		minGrace:   r.want.Rules.MinimumGrace,
 		hostIPs:    r.want.Rules.HostIPs,
+		over:       r.mem.Phase == lifecycle.Cleaning,
+	}
+	if last, failed := r.seen.Failed[action.Key]; failed {
+		j.failedBefore = last.Kind == action.Kind
 	}
 	if j.orphan {
 		j.pod = namesOnly(r.want)

@@ -2,6 +2,7 @@ package podactor
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -79,7 +80,24 @@ func (j *job) removeSandbox(ctx context.Context) error {
 	if err := j.stopSandbox(ctx); err != nil {
 		return err
 	}
+	if err := j.killForgotten(ctx); err != nil {
+		return err
+	}
 	return j.parts.Engine.Remove(ctx, RemoveRequest{SandboxID: j.action.SandboxID})
+}
+
+// killForgotten kills what runs in the cgroup of a pod that is over and whose
+// sandbox could not be removed before: a runtime whose start of a container was
+// cut off may hold a process that it does not show, and until it ends removes
+// neither the container nor the sandbox (containerd#11037).
+func (j *job) killForgotten(ctx context.Context) error {
+	if !j.over || !j.failedBefore || j.parts.Cgroups == nil {
+		return nil
+	}
+	if err := j.parts.Cgroups.Remove(ctx, j.uid); err != nil {
+		return fmt.Errorf("cgroup: %w", err)
+	}
+	return nil
 }
 
 func (j *job) startContainer(ctx context.Context) (effect, error) {

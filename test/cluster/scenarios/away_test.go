@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"nodekit.dev/test/cluster/world"
+	"nodekit.dev/test/integration/testbed"
 )
 
 func outage() time.Duration {
@@ -149,7 +150,7 @@ func TestLate(t *testing.T) {
 // exitByRequest tells the server of the web image to end.
 func exitByRequest(t *testing.T, podIP string, code int) {
 	t.Helper()
-	err := post(t, fmt.Sprintf("http://%s:8080/exit?code=%d", podIP, code))
+	err := testbed.Post(t.Context(), fmt.Sprintf("http://%s:8080/exit?code=%d", podIP, code))
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		t.Fatalf("the server does not listen, and so can not be told to end: %v", err)

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"nodekit.dev/test/cluster/world"
+	"nodekit.dev/test/integration/testbed"
 )
 
 // TestKubectl does with kubectl what needs the node's HTTPS API, over WebSocket
@@ -328,8 +329,7 @@ func fetchOnce(ctx context.Context, url string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
-	reply, err := client.Do(req)
+	reply, err := testbed.PodClient().Do(req)
 	if err != nil {
 		return "", err
 	}

@@ -3,10 +3,8 @@ package scenarios
 import (
 	"encoding/base64"
 	"flag"
-	"net/http"
 	"os"
 	"testing"
-	"time"
 
 	"nodekit.dev/test/cluster/install"
 	"nodekit.dev/test/integration/testbed"
@@ -48,18 +46,4 @@ func decodeBase64(t *testing.T, text string) []byte {
 		t.Fatal(err)
 	}
 	return raw
-}
-
-// post asks a server of a pod for something.
-func post(t *testing.T, url string) error {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reply, err := (&http.Client{Timeout: 10 * time.Second}).Do(req)
-	if err != nil {
-		return err
-	}
-	return reply.Body.Close()
 }

@@ -166,7 +166,7 @@ spec:
 // toggle makes the web server of a pod sick, or well again.
 func toggle(t *testing.T, p *corev1.Pod) {
 	t.Helper()
-	if err := post(t, "http://"+p.Status.PodIP+":8080/healthz/toggle"); err != nil {
+	if err := testbed.Post(t.Context(), "http://"+p.Status.PodIP+":8080/healthz/toggle"); err != nil {
 		t.Fatal(err)
 	}
 }

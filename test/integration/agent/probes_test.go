@@ -3,7 +3,6 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,15 +41,7 @@ func toggle(t *testing.T, pod corev1.Pod) {
 
 func post(t *testing.T, pod corev1.Pod, path string) error {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+pod.Status.PodIP+":8080"+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	return resp.Body.Close()
+	return testbed.Post(t.Context(), "http://"+pod.Status.PodIP+":8080"+path)
 }
 
 func notReady(p corev1.Pod) error {

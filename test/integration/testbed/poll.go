@@ -31,13 +31,32 @@ func Eventually(ctx context.Context, interval time.Duration, check func(ctx cont
 	}
 }
 
+// PodClient makes each request on a connection of its own: the next pod may have
+// the address of one that is gone, and then resets what was open to that one.
+func PodClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
+}
+
+// Post asks a pod's server for something, once.
+func Post(ctx context.Context, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	if err != nil {
+		return err
+	}
+	reply, err := PodClient().Do(req)
+	if err != nil {
+		return err
+	}
+	return reply.Body.Close()
+}
+
 // Fetch reads a page, trying again until ctx ends: a server needs a moment
 // after the start of its container.
 func Fetch(ctx context.Context, url string) (body string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	err = Eventually(ctx, 50*time.Millisecond, func(ctx context.Context) error {
-		body, err = get(ctx, http.DefaultClient, url)
+		body, err = get(ctx, PodClient(), url)
 		return err
 	})
 	return body, err

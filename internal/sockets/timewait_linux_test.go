@@ -7,12 +7,7 @@ import (
 
 // TestTimeWait: who closes first is in TIME_WAIT, and is seen.
 func TestTimeWait(t *testing.T) {
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	port := l.Addr().(*net.TCPAddr).Port
+	l, port := freshListener(t)
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -38,4 +33,25 @@ func TestTimeWait(t *testing.T) {
 	if n != 1 || err != nil || all < n || allErr != nil {
 		t.Errorf("%d and %d, %v, %v", n, all, err, allErr)
 	}
+}
+
+// freshListener listens on a port of which nobody's connection is in TIME_WAIT:
+// the kernel hands out ports that others on the machine have just left.
+func freshListener(t *testing.T) (l net.Listener, port int) {
+	t.Helper()
+	for range 100 {
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		port := l.Addr().(*net.TCPAddr).Port
+		if n, err := TimeWait(port); err != nil {
+			t.Fatal(err)
+		} else if n == 0 {
+			return l, port
+		}
+	}
+	t.Fatal("100 ports, each with connections in TIME_WAIT")
+	return nil, 0
 }

@@ -25,6 +25,10 @@ type Config struct {
 	// APIVersion pins the version ("v1" or "v1alpha2") instead of probing for
 	// it. Empty: v1, or v1alpha2 where the runtime knows no v1.
 	APIVersion string
+	// StreamLists reads lists of sandboxes, containers and images as streams
+	// where the runtime has them (KEP-5825, gate CRIListStreaming), so that they
+	// may be longer than 16 MiB. A runtime without them is asked in the usual way.
+	StreamLists bool
 	// Log takes what no caller can act on. Nil: nothing is logged.
 	Log *slog.Logger
 	// Observer's functions may be nil.

@@ -36,6 +36,7 @@ var errNoID = errors.New("the runtime gave no ID")
 type conn struct {
 	endpoint string
 	pinned   string // API version; empty: probe
+	streams  bool   // Config.StreamLists
 	probe    probeFunc
 	observer Observer
 	probing  chan struct{} // held by the one call that probes
@@ -53,13 +54,15 @@ type facts struct {
 	api      string
 	version  Version
 	features *Features // nil: not asked for yet
+	// noStreams says that the runtime has no lists as streams.
+	noStreams bool
 }
 
 // probeFunc asks the cheapest call of a service over an API version.
 type probeFunc func(ctx context.Context, cc grpc.ClientConnInterface) (Version, error)
 
 func newConn(endpoint string, cfg Config, probe probeFunc) *conn {
-	return &conn{endpoint: endpoint, pinned: cfg.APIVersion, observer: cfg.Observer, probe: probe, probing: make(chan struct{}, 1)}
+	return &conn{endpoint: endpoint, pinned: cfg.APIVersion, streams: cfg.StreamLists, observer: cfg.Observer, probe: probe, probing: make(chan struct{}, 1)}
 }
 
 // observe tells how a call that began at start ended.
@@ -90,9 +93,9 @@ func (c *conn) Invoke(ctx context.Context, method string, args, reply any, opts 
 	return err
 }
 
-// NewStream implements grpc.ClientConnInterface.
-func (c *conn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (stream grpc.ClientStream, err error) {
-	defer func(start time.Time) { c.observe(method, nil, start, err) }(time.Now())
+// NewStream implements grpc.ClientConnInterface. Who opens the stream tells the
+// observer: only it knows when the call is over.
+func (c *conn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	cc, api, err := c.ready(ctx)
 	if err != nil {
 		return nil, err
@@ -227,7 +230,30 @@ func (c *conn) learnFeatures(features Features) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.known != nil {
-		c.known = &facts{api: c.known.api, version: c.known.version, features: &features}
+		known := *c.known
+		known.features = &features
+		c.known = &known
+	}
+}
+
+// listStreams says whether to read lists as streams. Where the runtime can not
+// be asked who it is, the usual call of the list has the error.
+func (c *conn) listStreams(ctx context.Context) bool {
+	if !c.streams {
+		return false
+	}
+	f, err := c.facts(ctx)
+	return err == nil && !f.noStreams && f.api != apiV1alpha2
+}
+
+// noListStreams notes that the runtime of the present connection has none.
+func (c *conn) noListStreams() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known != nil {
+		known := *c.known
+		known.noStreams = true
+		c.known = &known
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -22,7 +23,9 @@ var errStreamEnded = errors.New("the runtime ended the stream")
 func (c *Client) Events(ctx context.Context, opened func(), event func(runtime.Hint)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the stream on every way out
+	start := time.Now()
 	stream, err := c.runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
+	c.conn.observe(opEvents, nil, start, err)
 	if err != nil {
 		return wrap(opEvents, "", err)
 	}

@@ -28,6 +28,9 @@ type fake struct {
 	answers map[string]any
 	// stream serves GetContainerEvents; nil: Unimplemented.
 	stream func(runtimeapi.RuntimeService_GetContainerEventsServer) error
+	// parts are what a list that is a stream sends, by method name: messages, or
+	// an error to end with. None: Unimplemented.
+	parts map[string][]any
 
 	mu        sync.Mutex
 	calls     []string // method names with their service, in order
@@ -73,6 +76,37 @@ func (f *fake) GetContainerEvents(_ *runtimeapi.GetEventsRequest, s runtimeapi.R
 		return status.Error(codes.Unimplemented, "method GetContainerEvents not implemented")
 	}
 	return f.stream(s)
+}
+
+func (f *fake) StreamContainers(_ *runtimeapi.StreamContainersRequest, s grpc.ServerStreamingServer[runtimeapi.StreamContainersResponse]) error {
+	return sendParts(f, "StreamContainers", s.Send)
+}
+
+func (f *fake) StreamPodSandboxes(_ *runtimeapi.StreamPodSandboxesRequest, s grpc.ServerStreamingServer[runtimeapi.StreamPodSandboxesResponse]) error {
+	return sendParts(f, "StreamPodSandboxes", s.Send)
+}
+
+func (f *fake) StreamImages(_ *runtimeapi.StreamImagesRequest, s grpc.ServerStreamingServer[runtimeapi.StreamImagesResponse]) error {
+	return sendParts(f, "StreamImages", s.Send)
+}
+
+func sendParts[R any](f *fake, name string, send func(*R) error) error {
+	f.mu.Lock()
+	f.calls = append(f.calls, name)
+	parts := f.parts[name]
+	f.mu.Unlock()
+	if parts == nil {
+		return status.Errorf(codes.Unimplemented, "method %s not implemented", name)
+	}
+	for _, part := range parts {
+		if err, broken := part.(error); broken {
+			return err
+		}
+		if err := send(part.(*R)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (f *fake) answer(method string, with any) {

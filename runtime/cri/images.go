@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"google.golang.org/grpc"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"nodekit.dev/runtime"
@@ -13,12 +14,22 @@ import (
 func (c *Client) ListImages(ctx context.Context) ([]runtime.ImageInfo, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	resp, err := c.images.ListImages(ctx, &runtimeapi.ListImagesRequest{})
+	found, ok, err := listStream[runtimeapi.StreamImagesResponse, *runtimeapi.Image]{
+		conn: c.imgConn, name: opImages, items: (*runtimeapi.StreamImagesResponse).GetImages,
+		open: func(ctx context.Context) (grpc.ServerStreamingClient[runtimeapi.StreamImagesResponse], error) {
+			return c.images.StreamImages(ctx, &runtimeapi.StreamImagesRequest{})
+		},
+	}.read(ctx)
+	if !ok {
+		var resp *runtimeapi.ListImagesResponse
+		resp, err = c.images.ListImages(ctx, &runtimeapi.ListImagesRequest{})
+		found = resp.GetImages()
+	}
 	if err != nil {
-		return nil, wrap("ListImages", "", err)
+		return nil, wrap(opImages, "", err)
 	}
 	var out []runtime.ImageInfo
-	for _, img := range resp.GetImages() {
+	for _, img := range found {
 		out = append(out, imageInfo(img))
 	}
 	return out, nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"google.golang.org/grpc"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"nodekit.dev/runtime"
@@ -57,6 +58,13 @@ func podOf(byUID map[string]*runtime.Pod, s *runtimeapi.PodSandbox) *runtime.Pod
 	return p
 }
 
+// The calls, as errors and the observer name them.
+const (
+	opContainers = "ListContainers"
+	opSandboxes  = "ListPodSandbox"
+	opImages     = "ListImages"
+)
+
 // listed is the answer of both list calls.
 type listed struct {
 	sandboxes  []*runtimeapi.PodSandbox
@@ -86,23 +94,43 @@ func (c *Client) list(ctx context.Context, uid string) (listed, error) {
 func (c *Client) listContainers(ctx context.Context, labels map[string]string) ([]*runtimeapi.Container, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	req := &runtimeapi.ListContainersRequest{}
+	var filter *runtimeapi.ContainerFilter
 	if labels != nil {
-		req.Filter = &runtimeapi.ContainerFilter{LabelSelector: labels}
+		filter = &runtimeapi.ContainerFilter{LabelSelector: labels}
 	}
-	resp, err := c.runtime.ListContainers(ctx, req)
-	return resp.GetContainers(), wrap("ListContainers", labels[runtime.LabelPodUID], err)
+	found, ok, err := listStream[runtimeapi.StreamContainersResponse, *runtimeapi.Container]{
+		conn: c.conn, name: opContainers, items: (*runtimeapi.StreamContainersResponse).GetContainers,
+		open: func(ctx context.Context) (grpc.ServerStreamingClient[runtimeapi.StreamContainersResponse], error) {
+			return c.runtime.StreamContainers(ctx, &runtimeapi.StreamContainersRequest{Filter: filter})
+		},
+	}.read(ctx)
+	if !ok {
+		var resp *runtimeapi.ListContainersResponse
+		resp, err = c.runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: filter})
+		found = resp.GetContainers()
+	}
+	return found, wrap(opContainers, labels[runtime.LabelPodUID], err)
 }
 
 func (c *Client) listSandboxes(ctx context.Context, labels map[string]string) ([]*runtimeapi.PodSandbox, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	req := &runtimeapi.ListPodSandboxRequest{}
+	var filter *runtimeapi.PodSandboxFilter
 	if labels != nil {
-		req.Filter = &runtimeapi.PodSandboxFilter{LabelSelector: labels}
+		filter = &runtimeapi.PodSandboxFilter{LabelSelector: labels}
 	}
-	resp, err := c.runtime.ListPodSandbox(ctx, req)
-	return resp.GetItems(), wrap("ListPodSandbox", labels[runtime.LabelPodUID], err)
+	found, ok, err := listStream[runtimeapi.StreamPodSandboxesResponse, *runtimeapi.PodSandbox]{
+		conn: c.conn, name: opSandboxes, items: (*runtimeapi.StreamPodSandboxesResponse).GetPodSandboxes,
+		open: func(ctx context.Context) (grpc.ServerStreamingClient[runtimeapi.StreamPodSandboxesResponse], error) {
+			return c.runtime.StreamPodSandboxes(ctx, &runtimeapi.StreamPodSandboxesRequest{Filter: filter})
+		},
+	}.read(ctx)
+	if !ok {
+		var resp *runtimeapi.ListPodSandboxResponse
+		resp, err = c.runtime.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: filter})
+		found = resp.GetItems()
+	}
+	return found, wrap(opSandboxes, labels[runtime.LabelPodUID], err)
 }
 
 // strays are the containers without a sandbox that were logged already.

@@ -62,6 +62,7 @@ func runtimeConfig(cfg *wire.Config, kc *config.KubeletConfiguration, features c
 	cfg.CRI.Endpoint = kc.ContainerRuntimeEndpoint
 	cfg.CRI.ImageEndpoint = kc.ImageServiceEndpoint
 	cfg.CRI.RequestTimeout = kc.RuntimeRequestTimeout.Duration
+	cfg.CRI.StreamLists = features.Enabled("CRIListStreaming")
 	// Events are hints and always on where the runtime has them; only an
 	// explicit EventedPLEG=false turns them off (docs/behaviour.md).
 	if on, set := features.SetTo("EventedPLEG"); set {

@@ -169,6 +169,9 @@ func TestTranslate(t *testing.T) {
 	if !stock.Observe.Events || translated(t, "featureGates: {EventedPLEG: false}\n").Observe.Events {
 		t.Error("events are on unless EventedPLEG=false says otherwise")
 	}
+	if stock.CRI.StreamLists || !translated(t, "featureGates: {CRIListStreaming: true}\n").CRI.StreamLists {
+		t.Error("lists are streams where CRIListStreaming says so")
+	}
 	fast := translated(t, "featureGates: {ReduceDefaultCrashLoopBackOffDecay: true}\n").Node.Rules
 	if fast.BackoffBase != time.Second || fast.BackoffMax != 5*time.Minute {
 		t.Errorf("ReduceDefaultCrashLoopBackOffDecay: %+v", fast)

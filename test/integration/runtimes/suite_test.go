@@ -3,8 +3,13 @@ package runtimes
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"nodekit.dev/runtime/cri"
 	"nodekit.dev/runtime/observe"
@@ -18,8 +23,46 @@ func TestSuite(t *testing.T) {
 		t.Run("containerd "+version, func(t *testing.T) {
 			t.Parallel()
 			bed := startBed(t, version)
-			runtimetest.Suite(t, func(t *testing.T) runtimetest.Subject { return subject(t, bed) })
+			runtimetest.Suite(t, func(t *testing.T) runtimetest.Subject { return subject(t, bed, cri.Config{}) })
 		})
+	}
+	t.Run("lists as streams", func(t *testing.T) {
+		t.Parallel()
+		bed := startBed(t, testbed.V2)
+		requireStreams(t, bed)
+		runtimetest.Suite(t, func(t *testing.T) runtimetest.Subject { return subject(t, bed, cri.Config{StreamLists: true}) })
+	})
+}
+
+// requireStreams fails where the runtime has no lists as streams: the client
+// would ask in the usual way, and the suite would show nothing.
+func requireStreams(t *testing.T, bed *testbed.Bed) {
+	t.Helper()
+	conn, err := grpc.NewClient(bed.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	runtimes, images := runtimeapi.NewRuntimeServiceClient(conn), runtimeapi.NewImageServiceClient(conn)
+	serves(t, func() (grpc.ServerStreamingClient[runtimeapi.StreamPodSandboxesResponse], error) {
+		return runtimes.StreamPodSandboxes(t.Context(), &runtimeapi.StreamPodSandboxesRequest{})
+	})
+	serves(t, func() (grpc.ServerStreamingClient[runtimeapi.StreamContainersResponse], error) {
+		return runtimes.StreamContainers(t.Context(), &runtimeapi.StreamContainersRequest{})
+	})
+	serves(t, func() (grpc.ServerStreamingClient[runtimeapi.StreamImagesResponse], error) {
+		return images.StreamImages(t.Context(), &runtimeapi.StreamImagesRequest{})
+	})
+}
+
+func serves[R any](t *testing.T, open func() (grpc.ServerStreamingClient[R], error)) {
+	t.Helper()
+	stream, err := open()
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		t.Fatal(err)
 	}
 }
 
@@ -40,9 +83,10 @@ func startBed(t *testing.T, version string) *testbed.Bed {
 }
 
 // subject is a containerd seen through runtime/cri and runtime/observe.
-func subject(t *testing.T, bed *testbed.Bed) runtimetest.Subject {
+func subject(t *testing.T, bed *testbed.Bed, cfg cri.Config) runtimetest.Subject {
 	t.Helper()
-	client, err := cri.New(cri.Config{Endpoint: bed.Endpoint()})
+	cfg.Endpoint = bed.Endpoint()
+	client, err := cri.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,6 +68,10 @@ type Config struct {
 	// StopSignals (gate ContainerStopSignals, Alpha) lets containers name the
 	// signal that ends them.
 	StopSignals bool
+	// RestartRules (gate ContainerRestartRules, Beta, on) lets containers have a
+	// restart policy and rules of their own, and RestartAllContainers (gate
+	// RestartAllContainersOnContainerExits, Beta, on) rules that restart them all.
+	RestartRules, RestartAllContainers bool
 	// ProbeH2C (gate H2CContainerProbe, Alpha) lets HTTP probes name their
 	// protocol, and ProbeGRPCTLS (gate GRPCContainerProbeTLS, Alpha) gRPC probes
 	// their mode.
@@ -106,6 +110,8 @@ func Default() Config {
 		PodLogsDir: "/var/log/pods",
 		CPUQuota:   resources.DefaultCPUQuota(),
 		EnvFiles:   true,
+
+		RestartRules: true, RestartAllContainers: true,
 	}
 }
 

@@ -425,6 +425,40 @@ func TestCheckLooksAtValues(t *testing.T) {
 	}
 }
 
+// TestRestartGates: without their gates no pod runs by another restart policy
+// than it asks for; sidecars need none of them.
+func TestRestartGates(t *testing.T) {
+	const rules, all = "the feature gate ContainerRestartRules is off", "the feature gate RestartAllContainersOnContainerExits is off"
+	rule := func(action corev1.ContainerRestartRuleAction) []corev1.ContainerRestartRule {
+		return []corev1.ContainerRestartRule{{Action: action, ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{
+			Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42},
+		}}}
+	}
+	never := new(corev1.ContainerRestartPolicyNever)
+	pod := simplePod(func(p *corev1.Pod) {
+		c := p.Spec.Containers[0]
+		p.Spec.InitContainers = []corev1.Container{c, c}
+		p.Spec.InitContainers[0].Name, p.Spec.InitContainers[0].RestartPolicy = "sidecar", new(corev1.ContainerRestartPolicyAlways)
+		p.Spec.InitContainers[1].Name, p.Spec.InitContainers[1].RestartPolicy = "once", never
+		p.Spec.Containers[0].RestartPolicy = never
+		p.Spec.Containers[0].RestartPolicyRules = append(rule(corev1.ContainerRestartRuleActionRestart), rule(corev1.ContainerRestartRuleActionRestartAllContainers)...)
+	})
+	for want, change := range map[string]func(*Config){
+		"": func(*Config) {},
+		"spec.containers[0].restartPolicyRules[1].action: " + all: func(c *Config) { c.RestartAllContainers = false },
+		"spec.initContainers[1].restartPolicy: " + rules + "; spec.containers[0].restartPolicy: " + rules +
+			"; spec.containers[0].restartPolicyRules[0]: " + rules + "; spec.containers[0].restartPolicyRules[1]: " + rules: func(c *Config) { c.RestartRules, c.RestartAllContainers = false, false },
+	} {
+		got := ""
+		if err := newBuilder(t, change).Check(pod); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
 func TestCheckNamesAllAtOnce(t *testing.T) {
 	pod := simplePod(func(p *corev1.Pod) {
 		p.Spec.HostUsers, p.Spec.HostIPC = new(false), true

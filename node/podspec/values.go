@@ -21,6 +21,7 @@ func (b *Builder) refusedValues(pod *corev1.Pod) []refusal {
 			})
 		}
 	}
+	out = append(out, b.refusedRestarts(pod)...)
 	for i := range pod.Spec.InitContainers {
 		out = append(out, b.refusedInContainer(pod, &pod.Spec.InitContainers[i], fmt.Sprintf("spec.initContainers[%d]", i))...)
 	}
@@ -156,6 +157,35 @@ func (b *Builder) refusedByGate(c *corev1.Container, at string) []refusal {
 	out = append(out, b.refusedInProbe(c.LivenessProbe, at+".livenessProbe")...)
 	out = append(out, b.refusedInProbe(c.ReadinessProbe, at+".readinessProbe")...)
 	return append(out, b.refusedInProbe(c.StartupProbe, at+".startupProbe")...)
+}
+
+// refusedRestarts looks at how containers restart, where a feature gate is off:
+// without it the pod would run by another policy than it asks for. The policy
+// Always of an init container makes it a sidecar, which needs no gate.
+func (b *Builder) refusedRestarts(pod *corev1.Pod) []refusal {
+	var out []refusal
+	look := func(c *corev1.Container, at string, isInit bool) {
+		sidecar := isInit && value(c.RestartPolicy) == corev1.ContainerRestartPolicyAlways
+		if c.RestartPolicy != nil && !sidecar && !b.cfg.RestartRules {
+			out = append(out, refusal{at + ".restartPolicy", "the feature gate ContainerRestartRules is off", ""})
+		}
+		for i, rule := range c.RestartPolicyRules {
+			at := fmt.Sprintf("%s.restartPolicyRules[%d]", at, i)
+			switch {
+			case !b.cfg.RestartRules:
+				out = append(out, refusal{at, "the feature gate ContainerRestartRules is off", ""})
+			case rule.Action == corev1.ContainerRestartRuleActionRestartAllContainers && !b.cfg.RestartAllContainers:
+				out = append(out, refusal{at + ".action", "the feature gate RestartAllContainersOnContainerExits is off", ""})
+			}
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		look(&pod.Spec.InitContainers[i], fmt.Sprintf("spec.initContainers[%d]", i), true)
+	}
+	for i := range pod.Spec.Containers {
+		look(&pod.Spec.Containers[i], fmt.Sprintf("spec.containers[%d]", i), false)
+	}
+	return out
 }
 
 func (b *Builder) refusedInProbe(p *corev1.Probe, at string) []refusal {

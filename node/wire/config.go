@@ -118,6 +118,7 @@ func (c Config) Complete() (Config, error) {
 	c.Spec.NodeName, c.Spec.NodeIPs, c.Spec.PodLogsDir = c.NodeName, c.NodeIPs, c.PodLogsDir
 	c.Spec.ManageHosts = c.Host.Hosts
 	c.Users.PodsDir = filepath.Join(c.RootDir, "pods")
+	c.Spec.RestartRules, c.Spec.RestartAllContainers = c.Node.Rules.RestartRules, c.Node.Rules.RestartAllContainers
 	c.Spec.ProbeH2C, c.Spec.ProbeGRPCTLS = c.Checks.H2C, c.Checks.GRPCTLS
 	c.Admission.NodeName = c.NodeName
 	c.Cgroups.Names, c.Cgroups.CPUQuota = c.Spec.Cgroups, c.Spec.CPUQuota

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"nodekit.dev/cmd/kubelet/config"
@@ -62,7 +63,11 @@ type apiParts struct {
 // nobody to say who may use it.
 func newAPI(p apiParts, log *slog.Logger) (*api, error) {
 	kc := &p.loaded.Kubelet
-	if p.connection == nil || !*kc.EnableServer {
+	if p.connection == nil {
+		warnNoAPI(p.loaded, log)
+		return nil, nil
+	}
+	if !*kc.EnableServer {
 		return nil, nil
 	}
 	a := &api{}
@@ -210,21 +215,42 @@ func (a *api) tls(kc *config.KubeletConfiguration, certificate certificateSource
 	return out, nil
 }
 
+// warnNoAPI names what is set for the API of an agent that has none.
+func warnNoAPI(loaded *config.Loaded, log *slog.Logger) {
+	var fields []string
+	for _, f := range loaded.SetFields() {
+		root, _, _ := strings.Cut(f.Path, ".")
+		ofAPI := []string{"enableServer", "address", "port", "readOnlyPort", "authentication", "authorization", "serverTLSBootstrap"}
+		if slices.Contains(ofAPI, root) || strings.HasPrefix(root, "tls") {
+			fields = append(fields, f.Path)
+		}
+	}
+	if len(fields) > 0 {
+		log.Warn("these configuration fields have no effect: without --kubeconfig there is nobody to say who may use the HTTPS API, and it is not served", "fields", fields)
+	}
+}
+
 // apiRoutes are the stock ones, with the vendor's among them.
 func apiRoutes(p apiParts, log *slog.Logger) ([]node.Ordered[server.Route], error) {
 	client := p.agent.CRI()
 	if client == nil {
 		return nil, fmt.Errorf("the API needs the CRI client, and a vendor's Engine took its place: set enableServer to false")
 	}
-	stock, err := kubeletapi.Routes(routesConfig(&p.loaded.Kubelet, p.features, p.cfg), kubeletapi.Parts{
+	parts := kubeletapi.Parts{
 		Pods: p.agent.Node(), Runtime: client, Logs: serving.ContainerLogs(log), Ends: p.ends,
 		Commands: serving.Commander(client), Checkpointer: client,
-		Configz: func() any { return configz(p.settings) }, Flags: func() map[string]string { return flagz(p.settings) },
-		Status: server.Status{
-			Component: "kubelet", Version: Version(), GoVersion: runtime.Version(), Emulation: "1.37", Started: time.Now(),
-		},
+		Configz:  func() any { return configz(p.settings) },
 		Profiler: profiler(), SetVerbosity: p.setVerbosity, FlushLogs: p.flushLogs, WebSocket: p.meters.server.WebSocket, Log: log.With("part", "api"),
-	})
+	}
+	if p.features.Enabled("ComponentFlagz") {
+		parts.Flags = func() map[string]string { return flagz(p.settings) }
+	}
+	if p.features.Enabled("ComponentStatusz") {
+		parts.Status = server.Status{
+			Component: "kubelet", Version: Version(), GoVersion: runtime.Version(), Emulation: "1.37", Started: time.Now(),
+		}
+	}
+	stock, err := kubeletapi.Routes(routesConfig(&p.loaded.Kubelet, p.features, p.cfg), parts)
 	if err != nil {
 		return nil, err
 	}

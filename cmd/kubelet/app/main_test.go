@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -106,8 +108,25 @@ func (b *bed) manifest(t *testing.T) {
 	}
 }
 
-// get asks the agent's socket, with patience until it listens.
+// get asks the agent's socket for JSON, with patience until it listens.
 func (b *bed) get(t *testing.T, path string, into any) {
+	t.Helper()
+	b.read(t, path, func(r io.Reader) bool { return json.NewDecoder(r).Decode(into) == nil })
+}
+
+// text is what the agent's socket shows, once it has all of want.
+func (b *bed) text(t *testing.T, path string, want ...string) (text string) {
+	t.Helper()
+	b.read(t, path, func(r io.Reader) bool {
+		all, err := io.ReadAll(r)
+		text = string(all)
+		return err == nil && !slices.ContainsFunc(want, func(one string) bool { return !strings.Contains(text, one) })
+	})
+	return text
+}
+
+// read asks until the answer is content with take.
+func (b *bed) read(t *testing.T, path string, take func(io.Reader) bool) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -126,7 +145,7 @@ func (b *bed) get(t *testing.T, path string, into any) {
 			return false
 		}
 		defer resp.Body.Close()
-		return resp.StatusCode == http.StatusOK && json.NewDecoder(resp.Body).Decode(into) == nil
+		return resp.StatusCode == http.StatusOK && take(resp.Body)
 	})
 }
 

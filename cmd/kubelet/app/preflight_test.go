@@ -61,7 +61,7 @@ func preflightOf(t *testing.T, dir string, args ...string) (code int, lines map[
 
 func TestPreflight(t *testing.T) {
 	dir := stockNode(t, map[string]string{
-		"kubelet.yaml": kubeletYAML + "staticPodPath: manifests\nclusterDNS: [10.96.0.10]\nevictionSoft: {memory.available: 1Gi}\nsyncFrequency: 30s\nhairpinMode: none\nmaxPod: 3\n" +
+		"kubelet.yaml": kubeletYAML + "staticPodPath: manifests\nclusterDNS: [10.96.0.10]\ncgroupDriver: systemd\nevictionSoft: {memory.available: 1Gi}\nsyncFrequency: 30s\nhairpinMode: none\nmaxPod: 3\n" +
 			"nodeStatusMaxImages: -2\nfeatureGates: {EventedPLEG: true, NodeSwap: true, StorageVersionAPI: true, RuntimeClass: true}\n",
 		"manifests/web.yaml":                              staticWeb,
 		"manifests/gpu.yaml":                              strings.NewReplacer("name: web", "name: gpu", "image: 'web:1'", "image: 'web:1', resources: {claims: [{name: gpu}]}").Replace(staticWeb),
@@ -86,6 +86,7 @@ func TestPreflight(t *testing.T) {
 		"--port=x":                  `unsupported flag --port=x invalid argument "x" for "--port" flag: want a whole number`,
 		"extra":                     "unsupported flag extra the kubelet takes no arguments",
 		"clusterDNS":                "same field clusterDNS",
+		"cgroupDriver":              "unsupported field cgroupDriver cgroup driver systemd: not built yet; use cgroupfs here and in the runtime",
 		"evictionSoft":              "unsupported field evictionSoft resources does not do it yet",
 		"syncFrequency":             "different field syncFrequency every pod is looked at",
 		"hairpinMode":               "same field hairpinMode",

@@ -27,6 +27,17 @@ func phase(want corev1.PodPhase) condition {
 	}
 }
 
+// running wants a container that runs, ready or not.
+func running(container string) condition {
+	return func(p corev1.Pod) error {
+		c, found := statusOf(p, container)
+		if !found || c.State.Running == nil {
+			return fmt.Errorf("%s: container %s does not run: %+v", p.UID, container, c.State)
+		}
+		return nil
+	}
+}
+
 // waiting wants a container that waits for that reason.
 func waiting(container, reason string) condition {
 	return func(p corev1.Pod) error {

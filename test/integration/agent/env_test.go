@@ -19,6 +19,18 @@ import (
 // soaking runs what takes too long for make test.
 var soaking = os.Getenv("NODEKIT_SOAK") != ""
 
+// eachContainerd runs a test on containerd 2 and, in make soak, on 1.6 as well.
+func eachContainerd(t *testing.T, test func(t *testing.T, version string)) {
+	t.Helper()
+	testbed.Require(t)
+	for _, version := range []string{testbed.V2, testbed.V16} {
+		if version == testbed.V16 && !soaking {
+			continue
+		}
+		t.Run("containerd "+version, func(t *testing.T) { test(t, version) })
+	}
+}
+
 // env is one agent on one bed. Subtests share it: each uses pods of its own.
 type env struct {
 	bed       *testbed.Bed

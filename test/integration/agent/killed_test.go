@@ -32,28 +32,22 @@ func killRounds() int {
 // TestKilled kills the agent with SIGKILL amid churn, again and again: no
 // container is restarted, none doubled, none lost, and nothing is left over.
 func TestKilled(t *testing.T) {
-	testbed.Require(t)
 	t.Parallel()
-	for _, version := range []string{testbed.V2, testbed.V16} {
-		if version == testbed.V16 && !soaking {
-			continue
+	eachContainerd(t, func(t *testing.T, version string) {
+		e := newEnv(t, version)
+		c := newChurn(t, e)
+		c.startSteady(t)
+		stop := c.watchDoubles(t)
+		for round := range killRounds() {
+			c.round(t, round)
 		}
-		t.Run("containerd "+version, func(t *testing.T) {
-			e := newEnv(t, version)
-			c := newChurn(t, e)
-			c.startSteady(t)
-			stop := c.watchDoubles(t)
-			for round := range killRounds() {
-				c.round(t, round)
-			}
-			c.settle(t)
-			stop()
-			c.checkStarts(t)
-			c.checkSteady(t)
-			c.removeAll(t)
-			within(t, 2*time.Minute, e.nothingLeft)
-		})
-	}
+		c.settle(t)
+		stop()
+		c.checkStarts(t)
+		c.checkSteady(t)
+		c.removeAll(t)
+		within(t, 2*time.Minute, e.nothingLeft)
+	})
 }
 
 // churn changes manifests at random, and knows what should be there.

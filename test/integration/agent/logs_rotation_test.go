@@ -10,15 +10,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"nodekit.dev/test/integration/testbed"
 )
 
 // TestLogRotation: what a container prints in bursts ends up in files of a
 // bounded size, with no line lost, torn or doubled, and its files go with it.
-func TestLogRotation(t *testing.T) {
-	testbed.Require(t)
-	e := newEnv(t, testbed.V2, map[string]any{
+func TestLogRotation(t *testing.T) { eachContainerd(t, logRotation) }
+
+func logRotation(t *testing.T, version string) {
+	e := newEnv(t, version, map[string]any{
 		"containerLogMaxSize": "64Ki", "containerLogMaxFiles": 1000,
 		"crashLoopBackOff": map[string]any{"maxContainerRestartPeriod": "1s"},
 	})

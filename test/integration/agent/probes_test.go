@@ -139,9 +139,12 @@ func startupProtects(t *testing.T, e *env) {
 // TestProbesOverRestart: an agent that is killed and started again never tells
 // that a pod is not ready which is, and finds a pod that became sick meanwhile.
 func TestProbesOverRestart(t *testing.T) {
-	testbed.Require(t)
 	t.Parallel()
-	e := newEnv(t, testbed.V2)
+	eachContainerd(t, probesOverRestart)
+}
+
+func probesOverRestart(t *testing.T, version string) {
+	e := newEnv(t, version)
 	names := []string{"http", "grpc", "sick"}
 	for _, name := range names {
 		c := patient()

@@ -15,8 +15,16 @@ import (
 
 // TestLogs reads what a container really wrote, and follows one to its end.
 func TestLogs(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, testbed.V2, shell("app", "for i in 1 2 3; do echo line $i; done; sleep 1; echo oops >&2; sleep 1000"),
+	for _, version := range []string{testbed.V2, testbed.V16} {
+		t.Run("containerd "+version, func(t *testing.T) {
+			t.Parallel()
+			readLogs(t, version)
+		})
+	}
+}
+
+func readLogs(t *testing.T, version string) {
+	r := newRig(t, version, shell("app", "for i in 1 2 3; do echo line $i; done; sleep 1; echo oops >&2; sleep 1000"),
 		shell("short", "i=0; while [ $i -lt 20 ]; do i=$((i+1)); echo tick $i; sleep 0.1; done"))
 	const logs = "/containerLogs/default/web/app"
 	must(t, testbed.Eventually(t.Context(), 20*time.Millisecond, func(ctx testContext) error {

@@ -12,7 +12,6 @@ import (
 	"nodekit.dev/node/handlers"
 	"nodekit.dev/node/podspec"
 	"nodekit.dev/probe"
-	"nodekit.dev/resources/cgroups"
 	"nodekit.dev/runtime/cri"
 	"nodekit.dev/runtime/images"
 	"nodekit.dev/runtime/logs"
@@ -335,15 +334,12 @@ func (a *Agent) mounts() error {
 }
 
 func (a *Agent) resources() error {
-	if a.parts.Cgroups != nil || !a.cfg.Host.PodCgroups {
+	if a.parts.Cgroups != nil {
 		return nil
 	}
-	m, err := cgroups.New(a.cfg.Cgroups, a.log("cgroups"))
-	if err != nil {
-		return err
-	}
-	a.parts.Cgroups = m
-	return nil
+	pods, runs, err := Cgroups(a.cfg, a.cfg.Log)
+	a.parts.Cgroups, a.runs = pods, append(a.runs, runs...)
+	return err
 }
 
 func (a *Agent) hooks() {

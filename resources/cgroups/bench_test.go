@@ -9,7 +9,7 @@ import (
 func BenchmarkPod(b *testing.B) {
 	cfg := Default()
 	cfg.Names.Root = "/nodekit-bench"
-	m, err := New(cfg, slog.New(slog.DiscardHandler))
+	m, err := New(cfg, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -8,15 +8,16 @@ import (
 	"nodekit.dev/resources/cgroups"
 )
 
-// The systemd driver is refused when the manager is made, not at the first pod.
+// The systemd driver without systemd is refused when the manager is made, not at
+// the first pod.
 func ExampleNew() {
 	cfg := cgroups.Default()
 	cfg.PodPids = 1024
-	if _, err := cgroups.New(cfg, slog.New(slog.DiscardHandler)); err != nil {
+	if _, err := cgroups.New(cfg, nil, slog.New(slog.DiscardHandler)); err != nil {
 		fmt.Println(err)
 	}
 	cfg.Names.Driver = resources.Systemd
-	_, err := cgroups.New(cfg, slog.New(slog.DiscardHandler))
+	_, err := cgroups.New(cfg, nil, slog.New(slog.DiscardHandler))
 	fmt.Println(err)
-	// Output: cgroups: cgroup driver systemd: not built yet; use cgroupfs here and in the runtime (containerd: SystemdCgroup = false)
+	// Output: cgroups: the cgroup driver systemd needs Slices, which are not given
 }

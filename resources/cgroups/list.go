@@ -6,12 +6,12 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // PodUIDs lists, sorted, the UIDs of pods that have a cgroup where cfg puts
 // them, in any hierarchy: an agent that was killed may have made a cgroup of
-// which nothing else tells.
+// which nothing else tells. A slice whose name does not tell one UID for sure is
+// left out.
 func PodUIDs(cfg Config) ([]string, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("cgroups: %w", err)
@@ -27,8 +27,7 @@ func PodUIDs(cfg Config) ([]string, error) {
 			dirs, err := childDirs(filepath.Join(tree.dir, path.Dir(example)))
 			errs = append(errs, err)
 			for _, dir := range dirs {
-				uid, isPod := strings.CutPrefix(filepath.Base(dir), strings.TrimSuffix(path.Base(example), exampleUID))
-				if isPod && checkUID(uid) == nil {
+				if uid, isPod := readUID(cfg.Names.Driver, filepath.Base(dir), path.Base(example)); isPod {
 					uids = append(uids, uid)
 				}
 			}
@@ -38,6 +37,5 @@ func PodUIDs(cfg Config) ([]string, error) {
 	return slices.Compact(uids), errors.Join(errs...)
 }
 
-// exampleUID stands for any UID in a path that shows where UIDs stand: at the
-// end, with the one driver that Validate lets through.
+// exampleUID stands for any UID in a path that shows where UIDs stand.
 const exampleUID = "EXAMPLE"

@@ -53,8 +53,6 @@ func (c Config) Validate() error {
 	}
 	if err := c.Names.Validate(); err != nil {
 		errs = append(errs, err)
-	} else if c.Names.Driver == resources.Systemd {
-		errs = append(errs, errors.New("cgroup driver systemd: not built yet; use cgroupfs here and in the runtime (containerd: SystemdCgroup = false)"))
 	}
 	if c.PodPids < 0 || c.KillAfter < 0 || c.BusyWait < 0 {
 		errs = append(errs, errors.New("field PodPids, KillAfter or BusyWait: must not be negative"))
@@ -64,19 +62,26 @@ func (c Config) Validate() error {
 
 // Manager makes and removes pod cgroups. Use New.
 type Manager struct {
-	cfg Config
-	log *slog.Logger
+	cfg    Config
+	slices Slices
+	log    *slog.Logger
 
 	mu     sync.Mutex
 	warned map[string]bool // controllers already complained about
 }
 
-// New checks the configuration; it does no I/O.
-func New(cfg Config, log *slog.Logger) (*Manager, error) {
+// New checks the configuration; it does no I/O. The systemd driver needs slices
+// (package resources/cgroups/systemd has them); with cgroupfs they may be nil.
+func New(cfg Config, slices Slices, log *slog.Logger) (*Manager, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("cgroups: %w", err)
 	}
-	return &Manager{cfg: cfg, log: log, warned: map[string]bool{}}, nil
+	if cfg.Names.Driver != resources.Systemd {
+		slices = nil
+	} else if slices == nil {
+		return nil, errors.New("cgroups: the cgroup driver systemd needs Slices, which are not given")
+	}
+	return &Manager{cfg: cfg, slices: slices, log: log, warned: map[string]bool{}}, nil
 }
 
 // Ensure makes the pod's cgroup in every hierarchy and sets its limits, also
@@ -90,7 +95,12 @@ func (m *Manager) Ensure(ctx context.Context, pod *corev1.Pod) error {
 		return err
 	}
 	path := m.cfg.Names.Path(string(pod.UID), resources.QOSClass(pod))
-	wanted := wanted{Limits: resources.PodLimits(pod, m.cfg.CPUQuota), Pids: m.cfg.PodPids}
+	wanted := Wanted{Limits: resources.PodLimits(pod, m.cfg.CPUQuota), Pids: m.cfg.PodPids}
+	if m.slices != nil {
+		if err := m.slices.Ensure(ctx, filepath.Base(path), wanted, trees[0].unified); err != nil {
+			return fmt.Errorf("cgroup %s: %w", path, err)
+		}
+	}
 	for _, tree := range trees {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -105,7 +115,7 @@ func (m *Manager) Ensure(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-func (m *Manager) ensureIn(tree hierarchy, path string, wanted wanted) error {
+func (m *Manager) ensureIn(tree hierarchy, path string, wanted Wanted) error {
 	dir, err := m.mkdirs(tree, path)
 	if err != nil {
 		return m.tolerate(tree.name(), err)

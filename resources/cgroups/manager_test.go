@@ -34,7 +34,7 @@ func newManager(t *testing.T, change func(*Config)) (*Manager, *bytes.Buffer) {
 	cfg := Default()
 	change(&cfg)
 	var logged bytes.Buffer
-	m, err := New(cfg, slog.New(slog.NewTextHandler(&logged, nil)))
+	m, err := New(cfg, nil, slog.New(slog.NewTextHandler(&logged, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,10 +180,10 @@ func TestHierarchies(t *testing.T) {
 
 func TestSettingsV1(t *testing.T) {
 	tree := hierarchy{controllers: []string{"cpu", "memory", "pids"}}
-	limited := wanted{Limits: resources.Limits{CPUShares: 256, CPUQuota: 50000, CPUPeriod: 100000, Memory: 1 << 20}, Pids: 7}
-	free := wanted{Limits: resources.Limits{CPUShares: 2}}
+	limited := Wanted{Limits: resources.Limits{CPUShares: 256, CPUQuota: 50000, CPUPeriod: 100000, Memory: 1 << 20}, Pids: 7}
+	free := Wanted{Limits: resources.Limits{CPUShares: 2}}
 	for name, tc := range map[string]struct {
-		wanted wanted
+		wanted Wanted
 		want   []setting
 	}{
 		"limited": {limited, []setting{
@@ -271,7 +271,7 @@ func TestNewRefuses(t *testing.T) {
 	} {
 		cfg := Default()
 		change(&cfg)
-		if _, err := New(cfg, slog.New(slog.DiscardHandler)); err == nil {
+		if _, err := New(cfg, nil, slog.New(slog.DiscardHandler)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

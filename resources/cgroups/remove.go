@@ -39,14 +39,23 @@ func (m *Manager) Remove(ctx context.Context, uid string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, m.cfg.BusyWait, errStillBusy)
 	defer cancel()
 	var errs []error
-	for _, tree := range trees {
-		for _, path := range m.cfg.Names.Candidates(uid) {
-			if err := m.removeTree(ctx, filepath.Join(tree.dir, path)); err != nil {
-				errs = append(errs, err)
-			}
-		}
+	for _, path := range m.cfg.Names.Candidates(uid) {
+		errs = append(errs, m.removePath(ctx, trees, path))
 	}
 	return errors.Join(errs...)
+}
+
+// removePath removes one cgroup from all hierarchies. Its slice goes last:
+// systemd would give processes that are left a minute and a half to end.
+func (m *Manager) removePath(ctx context.Context, trees []hierarchy, path string) error {
+	var errs []error
+	for _, tree := range trees {
+		errs = append(errs, m.removeTree(ctx, filepath.Join(tree.dir, path)))
+	}
+	if err := errors.Join(errs...); err != nil || m.slices == nil {
+		return err
+	}
+	return m.slices.Remove(ctx, filepath.Base(path))
 }
 
 var errStillBusy = errors.New("still has processes")

@@ -9,10 +9,10 @@ import (
 	"nodekit.dev/resources"
 )
 
-// wanted is what a pod's cgroup should be held to.
-type wanted struct {
+// Wanted is what a pod's cgroup should be held to.
+type Wanted struct {
 	resources.Limits
-	Pids int64 // 0: not set
+	Pids int64 // most processes and threads; 0: not set
 }
 
 // setting is one file to write.
@@ -26,7 +26,7 @@ const (
 
 // settings are the files of this hierarchy to write for the cgroup dir. Absent
 // limits are written too, so that a limit that was dropped is lifted.
-func (h hierarchy) settings(dir string, w wanted) []setting {
+func (h hierarchy) settings(dir string, w Wanted) []setting {
 	if h.unified {
 		return append(settingsV2(w), hugepages(dir, ".max", w)...)
 	}
@@ -37,7 +37,7 @@ func (h hierarchy) settings(dir string, w wanted) []setting {
 	return out
 }
 
-func settingsV1(w wanted) []setting {
+func settingsV1(w Wanted) []setting {
 	out := []setting{{"cpu", "cpu.shares", number(w.CPUShares)}}
 	if w.CPUPeriod > 0 {
 		out = append(out, setting{"cpu", "cpu.cfs_period_us", number(w.CPUPeriod)})
@@ -48,7 +48,7 @@ func settingsV1(w wanted) []setting {
 	return withPids(out, w)
 }
 
-func settingsV2(w wanted) []setting {
+func settingsV2(w Wanted) []setting {
 	cpuMax := limit(w.CPUQuota, unlimitedV2)
 	if w.CPUPeriod > 0 {
 		cpuMax += " " + number(w.CPUPeriod)
@@ -60,7 +60,7 @@ func settingsV2(w wanted) []setting {
 	}, w)
 }
 
-func withPids(out []setting, w wanted) []setting {
+func withPids(out []setting, w Wanted) []setting {
 	if w.Pids > 0 {
 		out = append(out, setting{"pids", "pids.max", number(w.Pids)})
 	}
@@ -71,7 +71,7 @@ func withPids(out []setting, w wanted) []setting {
 // a file for, which is none at all where it did not ask for that size. A kernel
 // without hugetlb has no such files (k/k#106912); a size that the pod asks for
 // is still written, so that its absence is noticed.
-func hugepages(dir, suffix string, w wanted) []setting {
+func hugepages(dir, suffix string, w Wanted) []setting {
 	limits := map[string]uint64{}
 	for _, size := range pageSizes(dir, suffix) {
 		limits[size] = 0

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxevent"
 	corev1 "k8s.io/api/core/v1"
 
+	"nodekit.dev/internal/fxrun"
 	"nodekit.dev/node"
 	"nodekit.dev/node/wire"
 	"nodekit.dev/resources/resourcesfx"
@@ -23,7 +25,7 @@ func Example() {
 	)
 	app := fx.New(
 		fx.WithLogger(func() fxevent.Logger { return fxevent.NopLogger }),
-		fx.Supply(wire.Default(), slog.New(slog.DiscardHandler)),
+		fx.Supply(wire.Default(), slog.New(slog.DiscardHandler), fxrun.New(time.Second)),
 		resourcesfx.Module(),
 		fx.Populate(&cgroups, &allocator),
 	)

@@ -7,9 +7,9 @@ import (
 
 	"go.uber.org/fx"
 
+	"nodekit.dev/internal/fxrun"
 	"nodekit.dev/node"
 	"nodekit.dev/node/wire"
-	"nodekit.dev/resources/cgroups"
 )
 
 // Module provides node.Cgroups, which does nothing unless wire.Config.Host
@@ -17,9 +17,10 @@ import (
 // every pod.
 func Module() fx.Option { return fx.Provide(podCgroups, wire.AdmitAll) }
 
-func podCgroups(cfg wire.Config, log *slog.Logger) (node.Cgroups, error) {
-	if !cfg.Host.PodCgroups {
-		return wire.NoCgroups(), nil
+func podCgroups(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, log *slog.Logger) (node.Cgroups, error) {
+	pods, runs, err := wire.Cgroups(cfg, log)
+	for _, part := range runs {
+		r.Run(lc, part.Name, part.Run)
 	}
-	return cgroups.New(cfg.Cgroups, log.With("part", "cgroups"))
+	return pods, err
 }

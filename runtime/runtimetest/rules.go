@@ -46,6 +46,8 @@ const (
 	RuleGraceGrew Rule = "grace-grew"
 	// RuleStock: a stock label or annotation is missing or wrong.
 	RuleStock Rule = "stock-labels"
+	// RuleCgroupParent: a sandbox's cgroup is not named as the driver names them.
+	RuleCgroupParent Rule = "cgroup-parent"
 	// RuleAmbient: add_ambient_capabilities is set; the stock kubelet never does.
 	RuleAmbient Rule = "ambient-capabilities"
 	// RuleUnknownID: a call named an ID that never existed.

@@ -157,6 +157,10 @@ func TestRules(t *testing.T) {
 				c.Labels[runtime.LabelPodUID] = "u2"
 			})
 		}},
+		{"a slice with the driver cgroupfs", runtimetest.RuleCgroupParent, func(r *rig) {
+			must(r.t, r.StopSandbox(r.t.Context(), r.sandboxID))
+			r.run(func(c *runtime.SandboxConfig) { c.CgroupParent = "kubepods-pod1.slice" })
+		}},
 		{"stop a container that never existed", runtimetest.RuleUnknownID, func(r *rig) {
 			must(r.t, r.StopContainer(r.t.Context(), "container-99", 0))
 		}},

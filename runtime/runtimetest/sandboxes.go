@@ -93,6 +93,10 @@ func (w *World) judgeNewSandboxLocked(s *sandbox) {
 	if wrong := stockSandbox(s.cfg); len(wrong) > 0 {
 		w.violateLocked(RuleStock, s.pod, "", "sandbox: %s", strings.Join(wrong, "; "))
 	}
+	isSlice := strings.HasSuffix(s.cfg.CgroupParent, ".slice")
+	if s.cfg.CgroupParent != "" && isSlice != (w.cfg.CgroupDriver == "systemd") {
+		w.violateLocked(RuleCgroupParent, s.pod, "", "cgroup parent %q does not suit the cgroup driver", s.cfg.CgroupParent)
+	}
 }
 
 // StopSandbox kills what runs in the sandbox and takes its network away. A

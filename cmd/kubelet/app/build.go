@@ -32,6 +32,7 @@ func build(ctx context.Context, s settings, log *slog.Logger) (*built, error) {
 	if err != nil {
 		return nil, err
 	}
+	followCgroupDriver(ctx, &cfg, log)
 	var agent *nodefx.Agent
 	meters, err := newMeters(s, cfg.NodeName, func() []node.PodView { return agent.Node().Pods() })
 	if err != nil {

@@ -13,8 +13,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"nodekit.dev/cmd/kubelet/config"
-	"nodekit.dev/resources"
-	"nodekit.dev/resources/cgroups"
 )
 
 // verdict is what this kubelet makes of something that a stock node has.
@@ -70,12 +68,7 @@ type preflighter struct {
 	found []finding
 }
 
-// add lists something; what is known to be wrong with it takes the place of the
-// word that its name is known.
 func (p *preflighter) add(kind, name string, v verdict, note string) {
-	if v == unsupported {
-		p.found = slices.DeleteFunc(p.found, func(f finding) bool { return f.kind == kind && f.name == name && f.verdict == same })
-	}
 	p.found = append(p.found, finding{kind, name, v, note})
 }
 
@@ -216,21 +209,7 @@ func (p *preflighter) checkedRows(loaded *config.Loaded) *config.Loaded {
 			p.add("field", rule.Field, unsupported, rule.Error())
 		}
 	}
-	p.cgroupRow(&loaded.Kubelet)
 	return loaded
-}
-
-// cgroupRow asks the part that makes cgroups, which does not know every driver
-// that the configuration may name.
-func (p *preflighter) cgroupRow(kc *config.KubeletConfiguration) {
-	if !*kc.CgroupsPerQOS {
-		return
-	}
-	cfg := cgroups.Default()
-	cfg.Names.Driver = resources.CgroupDriver(kc.CgroupDriver)
-	if err := cfg.Validate(); err != nil {
-		p.add("field", "cgroupDriver", unsupported, err.Error())
-	}
 }
 
 func keysOf(m map[string]bool) func(func(string) bool) {

@@ -86,7 +86,7 @@ func TestPreflight(t *testing.T) {
 		"--port=x":                  `unsupported flag --port=x invalid argument "x" for "--port" flag: want a whole number`,
 		"extra":                     "unsupported flag extra the kubelet takes no arguments",
 		"clusterDNS":                "same field clusterDNS",
-		"cgroupDriver":              "unsupported field cgroupDriver cgroup driver systemd: not built yet; use cgroupfs here and in the runtime",
+		"cgroupDriver":              "same field cgroupDriver",
 		"evictionSoft":              "unsupported field evictionSoft resources does not do it yet",
 		"syncFrequency":             "different field syncFrequency every pod is looked at",
 		"hairpinMode":               "same field hairpinMode",

@@ -87,7 +87,7 @@ type Bare struct {
 func NewBare(bed *testbed.Bed, t Template) (*Bare, error) {
 	cfg := cgroups.Default()
 	cfg.Names = cgroupNames(bed)
-	m, err := cgroups.New(cfg, slog.New(slog.DiscardHandler))
+	m, err := cgroups.New(cfg, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}

@@ -38,9 +38,12 @@ build: ## build the binaries into bin/
 PORTABLE := ./probe/... ./credentials/... ./node/lifecycle/... ./metrics/... ./cmd/kubelet/privilege
 
 .PHONY: cross
-cross: ## build all packages for linux amd64, arm64 and arm, the portable ones for darwin and windows
+cross: ## build all packages for linux amd64, arm64 and arm; build and vet the portable ones for darwin and windows
 	for arch in amd64 arm64 arm; do CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -tags $(GO_TAGS) ./...; done
-	for os in darwin windows; do CGO_ENABLED=0 GOOS=$$os GOARCH=amd64 $(GO) build -tags $(GO_TAGS) $(PORTABLE); done
+	for os in darwin windows; do \
+	  CGO_ENABLED=0 GOOS=$$os GOARCH=amd64 $(GO) build -tags $(GO_TAGS) $(PORTABLE); \
+	  CGO_ENABLED=0 GOOS=$$os GOARCH=amd64 $(GO) vet -tags $(GO_TAGS) $(PORTABLE); \
+	done
 
 .PHONY: install-tools
 install-tools: $(GOLANGCI) ## build the pinned linter and containerd into the cache

@@ -95,6 +95,33 @@ func (a *authority) kubeconfig(path, token string) {
 	}
 }
 
+// certified writes a kubeconfig of this API server with a certificate of the
+// node that another authority may have signed.
+func (a *authority) certified(path string, by *authority) {
+	a.t.Helper()
+	key, err := newKey()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "system:node:edge-7", Organization: []string{"system:nodes"}},
+		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, by.cert, key.private.Public(), by.key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.kubeconfig(path, "")
+	config, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), ClientKeyData: key.pem}
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
 // who is the user of a request; "": nobody.
 func (a *authority) who(r *http.Request) string {
 	if r.Header.Get("Authorization") == "Bearer "+a.token {

@@ -2,6 +2,7 @@ package nodecert
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -30,7 +31,8 @@ import (
 type session struct {
 	client rest.Interface
 	conn   *kubeclient.Conn
-	who    string // whose credentials, for errors
+	who    string // whose credentials, and where they are, for errors
+	wrong  string // what is known to be wrong with them; empty: nothing
 }
 
 // callTimeout bounds each call but the watch.
@@ -218,7 +220,8 @@ func (s *session) explain(err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("the API server does not accept %s: it expired, was revoked, or is of another cluster; put new credentials there: %w", s.who, err)
+		wrong := cmp.Or(s.wrong, "expired, revoked or of another cluster")
+		return fmt.Errorf("the API server does not accept %s (%s): put new credentials into that file: %w", s.who, wrong, err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%s may not make signing requests; for bootstrapping, bind its group to the cluster role system:node-bootstrapper: %w", s.who, err)
 	case apierrors.IsNotFound(err):

@@ -61,11 +61,48 @@ type source struct {
 	bootstrap bool
 }
 
+// who is what logs in, and where it is to be found.
 func (s source) who() string {
-	if s.bootstrap {
-		return "bootstrap kubeconfig " + s.path
+	kind := ""
+	switch {
+	case s.config.BearerToken != "" || s.config.BearerTokenFile != "":
+		kind = "the token of "
+	case hasCertificate(s.config):
+		kind = "the client certificate of "
 	}
-	return "kubeconfig " + s.path
+	if s.bootstrap {
+		return kind + "bootstrap kubeconfig " + s.path
+	}
+	return kind + "kubeconfig " + s.path
+}
+
+// wrong is what can be told without the API server about credentials that it
+// does not accept; empty: nothing.
+func (s source) wrong(now time.Time) string {
+	pair, err := pairOf(s.config)
+	if err != nil || pair == nil || now.Before(pair.Leaf.NotAfter) {
+		return ""
+	}
+	return "it expired at " + pair.Leaf.NotAfter.Format(time.RFC3339)
+}
+
+// open opens a session with what the kubeconfig holds.
+func (s source) open(now time.Time) (*session, error) {
+	session, err := open(s.config, nil, s.who())
+	if err != nil {
+		return nil, err
+	}
+	session.wrong = s.wrong(now)
+	return session, nil
+}
+
+// whose names the file that holds the client certificate in use.
+func (m *Manager) whose() string {
+	from := "kubeconfig " + m.cfg.Kubeconfig
+	if m.client != nil && exists(m.client.store.current()) {
+		from = m.client.store.current()
+	}
+	return "the client certificate of " + from
 }
 
 func (m *Manager) source(now time.Time) (source, error) {
@@ -131,16 +168,16 @@ func (m *Manager) openClient(current *tls.Certificate, now time.Time) (*session,
 		if err != nil {
 			return nil, err
 		}
-		return open(config, nil, "bootstrap kubeconfig "+m.cfg.BootstrapKubeconfig)
+		return source{path: m.cfg.BootstrapKubeconfig, config: config, bootstrap: true}.open(now)
 	}
 	from, err := m.source(now)
 	if err != nil {
 		return nil, err
 	}
 	if current != nil && now.Before(current.Leaf.NotAfter) {
-		return open(from.config, current, "the client certificate of "+current.Leaf.Subject.CommonName)
+		return open(from.config, current, m.whose())
 	}
-	return open(from.config, nil, from.who())
+	return from.open(now)
 }
 
 // writeKubeconfig makes the kubeconfig point at the certificate that was just

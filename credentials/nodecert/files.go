@@ -133,10 +133,10 @@ func (m *Manager) followKubeconfig(ctx context.Context) error {
 	})
 }
 
-// followBootstrap has the client certificate tried for again at once when a
-// kubeconfig changed: somebody mended it.
+// followBootstrap has the client certificate read, or tried for, again at once
+// when a kubeconfig or the certificate's file changed: somebody mended it.
 func (m *Manager) followBootstrap(ctx context.Context) error {
-	paths := []string{m.cfg.Kubeconfig}
+	paths := []string{m.cfg.Kubeconfig, m.client.store.current()}
 	if m.cfg.BootstrapKubeconfig != "" {
 		paths = append(paths, m.cfg.BootstrapKubeconfig)
 	}

@@ -93,11 +93,11 @@ func (m *Manager) openAsNode(ctx context.Context, _ *tls.Certificate) (*session,
 		return nil, err
 	}
 	if !endpoint.Managed {
-		return open(endpoint.REST, nil, "kubeconfig "+m.cfg.Kubeconfig)
+		return open(endpoint.REST, nil, source{path: m.cfg.Kubeconfig, config: endpoint.REST}.who())
 	}
 	current, err := m.Client(nil)
 	if err != nil {
 		return nil, err
 	}
-	return open(endpoint.REST, current, "the client certificate of "+current.Leaf.Subject.CommonName)
+	return open(endpoint.REST, current, m.whose())
 }

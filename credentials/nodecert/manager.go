@@ -153,7 +153,11 @@ func (m *Manager) Answered(status int) {
 	after := m.refusals
 	m.mu.Unlock()
 	if before.since.IsZero() && !after.since.IsZero() {
-		m.log.Warn("the API server refuses the client certificate (401 Unauthorized): was it revoked, or is it of another cluster? A bootstrap kubeconfig gets another one")
+		next := "put a good one there, or give a bootstrap kubeconfig, which gets one"
+		if m.cfg.BootstrapKubeconfig != "" {
+			next = "if this lasts for a minute, " + m.cfg.BootstrapKubeconfig + " gets another one"
+		}
+		m.log.Warn("the API server refuses the client certificate (401 Unauthorized): it expired, was revoked, or is of another cluster", "file", m.cfg.Kubeconfig, "next", next)
 	}
 	if m.client != nil && after.told && !before.told {
 		m.client.wakeUp()

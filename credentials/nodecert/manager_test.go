@@ -282,7 +282,8 @@ func TestWaitsForWhatIsMissing(t *testing.T) {
 	says("ServiceUnavailable")
 	a.set(func() { a.away = false })
 	a.kubeconfig(p.bootstrap, "expired too")
-	says("does not accept bootstrap kubeconfig " + p.bootstrap)
+	says("the API server does not accept the token of bootstrap kubeconfig " + p.bootstrap +
+		" (expired, revoked or of another cluster): put new credentials into that file: ")
 	a.kubeconfig(p.bootstrap, "first")
 	ready(t, m.Ready())
 	if n := strings.Count(m.logs.String(), "does not accept"); n != 1 {
@@ -338,6 +339,28 @@ func TestRevokedCertificate(t *testing.T) {
 	if n := strings.Count(m.logs.String(), "refuses the client certificate"); n != 1 {
 		t.Errorf("said %d times", n)
 	}
+	if want := "if this lasts for a minute, " + p.bootstrap + " gets another one"; !strings.Contains(m.logs.String(), want) {
+		t.Errorf("what comes next is not said: %s", m.logs.String())
+	}
+}
+
+// A certificate of the kubeconfig that is refused can be replaced by hand, where
+// the error says, without a restart.
+func TestRefusedCertificateOfTheKubeconfig(t *testing.T) {
+	a, stranger, p := newAuthority(t), newAuthority(t), newPaths(t)
+	a.certified(p.kubeconfig, stranger)
+	cfg := p.config()
+	cfg.BootstrapKubeconfig = ""
+	m := start(t, cfg, nil, func(m *Manager) { m.client.retry = backoff.Policy{Base: time.Hour, Max: time.Hour} })
+	first := m.Leaf(KindClient)
+	eventually(t, "an error that names the file", func() bool {
+		first = m.Leaf(KindClient)
+		return strings.Contains(m.logs.String(), "the API server does not accept the client certificate of kubeconfig "+p.kubeconfig+
+			" (expired, revoked or of another cluster): put new credentials into that file: ")
+	})
+	a.certified(p.kubeconfig, a)
+	eventually(t, "another certificate", func() bool { return !m.Leaf(KindClient).Equal(first) })
+	eventually(t, "one of the node's own", func() bool { _, err := os.Stat(m.client.store.current()); return err == nil })
 }
 
 // One refusal alone costs no certificate, however long the API server is away

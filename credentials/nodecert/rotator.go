@@ -54,6 +54,10 @@ type rotator struct {
 func (r *rotator) run(ctx context.Context) error {
 	r.load(time.Now())
 	for ctx.Err() == nil {
+		if r.hasten.Swap(false) {
+			r.retryAt = time.Time{}
+			r.reload(time.Now())
+		}
 		step := decide(r.situation(time.Now()))
 		r.say(step)
 		switch step.do {
@@ -113,6 +117,24 @@ func (r *rotator) load(now time.Time) {
 	if pair != nil {
 		r.use(pair)
 	}
+}
+
+// reload takes a certificate over that somebody put into the place of the one
+// in use, as errors about that one say. Files that are damaged may be half
+// written: nothing is done about them here.
+func (r *rotator) reload(now time.Time) {
+	good := func(pair *tls.Certificate) bool { return pair != nil && now.Before(pair.Leaf.NotAfter) }
+	pair, err := loadPair(r.store.current(), r.store.current())
+	why := ""
+	if err != nil || !good(pair) {
+		pair, why = r.initial(now)
+	}
+	if !good(pair) || r.current != nil && pair.Leaf.Equal(r.current.Leaf) {
+		return
+	}
+	r.borrowed = why
+	r.use(pair)
+	r.used()
 }
 
 func (r *rotator) use(pair *tls.Certificate) {
@@ -244,8 +266,5 @@ func (r *rotator) sleep(ctx context.Context, wake time.Time) {
 	case <-ctx.Done():
 	case <-timer.C:
 	case <-r.kick:
-		if r.hasten.Swap(false) {
-			r.retryAt = time.Time{}
-		}
 	}
 }

@@ -3,11 +3,15 @@ package apiserver
 import (
 	"context"
 	"errors"
+	"net/http"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/client-go/rest"
 )
 
 // crowd starts requests and notes who went when.
@@ -123,6 +127,114 @@ func TestLimiterTellsTheWait(t *testing.T) {
 			t.Fatalf("told %v", told)
 		}
 	})
+}
+
+// limited is a client as an agent has it, with a full bucket of either kind.
+func limited(t *testing.T, api *fakeAPI, change func(*Config)) *Client {
+	cfg := Default()
+	cfg.REST = &rest.Config{Host: "https://127.0.0.1:1"}
+	if api != nil {
+		cfg = api.config()
+	}
+	change(&cfg)
+	return mustNew(t, cfg)
+}
+
+// TestEventsAreHeldToTheirRate: by EventQPS and EventBurst, whatever the other
+// requests may do; and the others by theirs, whatever events wait.
+func TestEventsAreHeldToTheirRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := limited(t, nil, func(c *Config) { c.QPS, c.Burst, c.EventQPS, c.EventBurst = 10, 2, 2, 4 })
+		start := time.Now()
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		went := map[LaneID][]time.Duration{}
+		send := func(lane LaneID, n int) {
+			for range n {
+				wg.Go(func() {
+					if err := client.Lane(lane).Core().GetRateLimiter().Wait(t.Context()); err != nil {
+						t.Error(err)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					went[lane] = append(went[lane], time.Since(start))
+				})
+			}
+			synctest.Wait()
+		}
+		send(LaneEvents, 8) // before all others, and they go ahead
+		send(LaneRead, 4)
+		send(LanePodStatus, 1)
+		send(LaneLease, 1)
+		wg.Wait()
+		ms := time.Millisecond
+		for lane, want := range map[LaneID][]time.Duration{
+			LaneEvents:    {0, 0, 0, 0, 500 * ms, 1000 * ms, 1500 * ms, 2000 * ms},
+			LaneLease:     {100 * ms},
+			LanePodStatus: {200 * ms},
+			LaneRead:      {0, 0, 300 * ms, 400 * ms},
+		} {
+			if !slices.Equal(went[lane], want) {
+				t.Errorf("%v: went at %v, want %v", lane, went[lane], want)
+			}
+		}
+	})
+}
+
+// TestNothingWaitsForEvents: while events wait for their turn, for a quarter of
+// an hour each here, heartbeats and statuses reach the API server.
+func TestNothingWaitsForEvents(t *testing.T) {
+	events := make(chan string, 100)
+	api := newFakeAPI(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			events <- r.URL.Path
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+	client := limited(t, api, func(c *Config) { c.QPS, c.Burst, c.EventQPS, c.EventBurst = 1000, 1000, 0.001, 2 })
+	ctx, cancel := context.WithCancel(within(t))
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			_ = client.Lane(LaneEvents).Core().Post().Namespace("default").Resource("events").Body([]byte("{}")).Do(ctx).Error() // most never go
+		})
+	}
+	for range 2 {
+		<-events
+	}
+	for _, send := range []func() *rest.Request{
+		func() *rest.Request {
+			return client.Lane(LaneLease).Coordination().Put().Namespace("kube-node-lease").Resource("leases").Name("n")
+		},
+		func() *rest.Request {
+			return client.Lane(LaneNodeStatus).Core().Put().Resource("nodes").Name("n").SubResource("status")
+		},
+		func() *rest.Request {
+			return client.Lane(LanePodStatus).Core().Put().Namespace("default").Resource("pods").Name("p").SubResource("status")
+		},
+	} {
+		for range 10 {
+			if err := send().Body([]byte("{}")).Do(ctx).Error(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	cancel()
+	wg.Wait()
+	if n := len(api.requests()); n != 2+3*10 || len(events) > 0 {
+		t.Errorf("%d requests, %d more events; want 2 events and 30 others", n, len(events))
+	}
+}
+
+// TestNoEventLimit: a rate of 0 is no limit on events, as eventRecordQPS says.
+func TestNoEventLimit(t *testing.T) {
+	client := limited(t, nil, func(c *Config) { c.EventQPS = 0 })
+	if l := client.Lane(LaneEvents).Core().GetRateLimiter(); l != nil && !reflect.ValueOf(l).IsZero() {
+		t.Errorf("events are limited by %v", l)
+	}
+	if l := client.Lane(LanePodStatus).Core().GetRateLimiter(); l == nil {
+		t.Error("other requests are not limited any more")
+	}
 }
 
 func TestNoLimit(t *testing.T) {

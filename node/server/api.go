@@ -46,6 +46,7 @@ type API struct {
 	cfg      APIConfig
 	log      *slog.Logger
 	tls      *tls.Config
+	served   *table
 	secure   http.Handler
 	readOnly http.Handler
 }
@@ -64,7 +65,10 @@ func NewAPI(cfg APIConfig, parts APIParts) (*API, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	a := &API{cfg: cfg, log: parts.Log}
-	if a.secure, err = newGate(cfg, parts, Plain(routes)); err != nil {
+	if a.served, err = newTable(Plain(routes)); err != nil {
+		return nil, err
+	}
+	if a.secure, err = newGate(cfg, parts, a.served); err != nil {
 		return nil, err
 	}
 	if a.readOnly, err = newReadOnly(Plain(routes), parts.Observer); err != nil {
@@ -99,7 +103,7 @@ func (c APIConfig) validate(parts APIParts) error {
 	return nil
 }
 
-func newGate(cfg APIConfig, parts APIParts, routes []Route) (http.Handler, error) {
+func newGate(cfg APIConfig, parts APIParts, table *table) (http.Handler, error) {
 	authenticators, err := node.InOrder("authenticator", parts.Authenticators)
 	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
@@ -107,10 +111,6 @@ func newGate(cfg APIConfig, parts APIParts, routes []Route) (http.Handler, error
 	authorizers, err := node.InOrder("authorizer", parts.Authorizers)
 	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
-	}
-	table, err := newTable(routes)
-	if err != nil {
-		return nil, err
 	}
 	g := &gate{
 		node: cfg.NodeName, anonymous: cfg.Anonymous, table: table, log: parts.Log,
@@ -131,6 +131,22 @@ func newReadOnly(routes []Route, observer Observer) (http.Handler, error) {
 		return nil, err
 	}
 	return observer.watch(table, ReadOnly, table), nil
+}
+
+// Routes are what is served over HTTPS, in the order of the group: from the
+// table that finds the route of a request, so that none can be missing. It is
+// quick and may be called concurrently.
+func (a *API) Routes() []ServedRoute {
+	var all []ServedRoute
+	for _, p := range a.served.paths {
+		for _, r := range p.routes {
+			all = append(all, ServedRoute{
+				Method: r.method(), Path: p.pattern, Subresources: p.subresources(r),
+				ReadOnly: r.ReadOnly, Streaming: r.Streaming,
+			})
+		}
+	}
+	return all
 }
 
 // Run listens until ctx ends and returns after the calls under way are over,

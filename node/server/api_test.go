@@ -248,12 +248,15 @@ func TestNewAPIRefuses(t *testing.T) {
 		cfg   server.APIConfig
 		parts server.APIParts
 	}{
-		`Address "x"`:                            {cfg: server.APIConfig{Address: "x"}},
-		`ReadOnlyAddress "y"`:                    {cfg: server.APIConfig{ReadOnlyAddress: "y"}},
-		"NodeName: must be set":                  {cfg: with(func(c *server.APIConfig) { c.NodeName = "" }), parts: server.APIParts{Authorizers: yes}},
-		"no authentication method configured":    {cfg: with(func(c *server.APIConfig) { c.Anonymous = false }), parts: server.APIParts{Authorizers: yes}},
-		"no authorization mode specified":        {cfg: secure},
-		"no serving certificate":                 {cfg: with(func(c *server.APIConfig) { c.TLS.Certificate = nil }), parts: server.APIParts{Authorizers: yes}},
+		`Address "x"`:                         {cfg: server.APIConfig{Address: "x"}},
+		`ReadOnlyAddress "y"`:                 {cfg: server.APIConfig{ReadOnlyAddress: "y"}},
+		"NodeName: must be set":               {cfg: with(func(c *server.APIConfig) { c.NodeName = "" }), parts: server.APIParts{Authorizers: yes}},
+		"no authentication method configured": {cfg: with(func(c *server.APIConfig) { c.Anonymous = false }), parts: server.APIParts{Authorizers: yes}},
+		"no authorization mode specified":     {cfg: secure},
+		"no serving certificate":              {cfg: with(func(c *server.APIConfig) { c.TLS.Certificate = nil }), parts: server.APIParts{Authorizers: yes}},
+		"tlsCipherSuites: HTTP/2 can not be spoken without one of": {cfg: with(func(c *server.APIConfig) {
+			c.TLS.CipherSuites = []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}
+		}), parts: server.APIParts{Authorizers: yes}},
 		`two members are called "a"`:             {parts: server.APIParts{Routes: []node.Ordered[server.Route]{route, route}}},
 		`"a" comes after "b"`:                    {parts: server.APIParts{Routes: []node.Ordered[server.Route]{ordered("a", route.Value, "b")}}},
 		"another route has the same pattern":     {parts: server.APIParts{Routes: []node.Ordered[server.Route]{route, ordered("b", route.Value)}}},
@@ -264,6 +267,32 @@ func TestNewAPIRefuses(t *testing.T) {
 		if _, err := server.NewAPI(row.cfg, row.parts); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
+	}
+}
+
+// TestServedRoutes: the list is that of the table, with what opens each.
+func TestServedRoutes(t *testing.T) {
+	hi := http.HandlerFunc(hello)
+	api, err := server.NewAPI(server.APIConfig{}, server.APIParts{Routes: []node.Ordered[server.Route]{
+		ordered("late", server.Route{Pattern: "POST /pods", Handler: hi, Subresources: []string{"x"}}, "pods"),
+		ordered("pods", server.Route{Pattern: "GET /pods", Handler: hi, ReadOnly: true}),
+		ordered("own", server.Route{Pattern: "/own/{name}", Handler: hi, Streaming: true}),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprintf("%+v", api.Routes())
+	for _, want := range []string{
+		"{Method:GET Path:/pods Subresources:[pods proxy] ReadOnly:true Streaming:false}",
+		"{Method:POST Path:/pods Subresources:[x] ReadOnly:false Streaming:false}",
+		"{Method: Path:/own/{name} Subresources:[proxy] ReadOnly:false Streaming:true}",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in %s", want, got)
+		}
+	}
+	if n := len(api.Routes()); n != 3 {
+		t.Errorf("%d routes: %s", n, got)
 	}
 }
 

@@ -95,10 +95,7 @@ func (g *gate) subresources(r *http.Request) []string {
 	if !found {
 		route = p.routes[0]
 	}
-	if route.Subresources == nil {
-		return SubresourcesOf(p.pattern)
-	}
-	return route.Subresources
+	return p.subresources(route)
 }
 
 // decide asks one after the other until someone has an opinion.

@@ -29,6 +29,15 @@ type Route struct {
 	Streaming bool
 }
 
+// ServedRoute is a route as [API.Routes] shows it.
+type ServedRoute struct {
+	Method       string   `json:"method,omitempty"` // empty: every method
+	Path         string   `json:"path"`             // as http.ServeMux takes it
+	Subresources []string `json:"subresources"`     // each opens it
+	ReadOnly     bool     `json:"readOnly"`         // on the read-only port too, where there is one
+	Streaming    bool     `json:"streaming"`
+}
+
 // Plain takes the routes out of a group, for [New].
 func Plain(routes []node.Ordered[Route]) []Route {
 	var plain []Route
@@ -137,6 +146,14 @@ func (p *place) route(method string) (Route, bool) {
 		}
 	}
 	return Route{}, false
+}
+
+// subresources are those that open one of the routes of the place.
+func (p *place) subresources(r Route) []string {
+	if r.Subresources == nil {
+		return SubresourcesOf(p.pattern)
+	}
+	return r.Subresources
 }
 
 func (p *place) ServeHTTP(w http.ResponseWriter, r *http.Request) {

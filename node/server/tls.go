@@ -21,7 +21,8 @@ type TLSConfig struct {
 	ClientCAs func() *x509.CertPool
 	// MinVersion is the oldest version spoken; 0 is TLS 1.2.
 	MinVersion uint16
-	// CipherSuites for TLS 1.2; nil: those of Go.
+	// CipherSuites for TLS 1.2, one that HTTP/2 demands among them; nil: those of
+	// Go.
 	CipherSuites []uint16
 	// CurvePreferences; nil: those of Go.
 	CurvePreferences []tls.CurveID
@@ -38,6 +39,10 @@ func (c TLSConfig) build() (*tls.Config, error) {
 	if cfg.MinVersion == 0 {
 		cfg.MinVersion = tls.VersionTLS12
 	}
+	if cfg.MinVersion < tls.VersionTLS13 && len(c.CipherSuites) > 0 && !slices.ContainsFunc(c.CipherSuites, forHTTP2) {
+		return nil, errors.New("server: TLS: tlsCipherSuites: HTTP/2 can not be spoken without one of " +
+			"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 and TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: add it, or set tlsMinVersion to VersionTLS13")
+	}
 	if c.ClientCAs == nil {
 		return cfg, nil
 	}
@@ -51,6 +56,12 @@ func (c TLSConfig) build() (*tls.Config, error) {
 		return now, nil
 	}
 	return cfg, nil
+}
+
+// forHTTP2 says that the suite is one of those that HTTP/2 demands; net/http
+// does not serve without, and would say so only once the agent runs.
+func forHTTP2(id uint16) bool {
+	return id == tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 || id == tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
 }
 
 // TLSVersion reads a version as KubeletConfiguration spells it: VersionTLS10

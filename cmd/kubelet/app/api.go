@@ -41,6 +41,14 @@ func (a *api) Run(ctx context.Context) error {
 	return a.server.Run(ctx)
 }
 
+// routes are what the API serves; none where there is no API.
+func (a *api) routes() []server.ServedRoute {
+	if a == nil {
+		return []server.ServedRoute{}
+	}
+	return a.server.Routes()
+}
+
 // keepCAs takes changes of the clients' authorities over.
 func (a *api) keepCAs(ctx context.Context) error {
 	if a == nil || a.cas == nil {

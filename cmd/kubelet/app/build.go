@@ -59,14 +59,14 @@ func build(ctx context.Context, s settings, log *slog.Logger) (*built, error) {
 	if err != nil {
 		return nil, err
 	}
-	srv, err := server.New(server.Config{
-		HealthzAddress: healthzAddress(kc),
-		Socket:         filepath.Join(cfg.RootDir, SocketName),
-	}, agent.Node(), log, routes(agent, s, seen, meters.routes(log))...)
+	api, err := newAPI(apiParts{s, cfg, agent, connection, ends, meters}, log)
 	if err != nil {
 		return nil, err
 	}
-	api, err := newAPI(apiParts{s, cfg, agent, connection, ends, meters}, log)
+	srv, err := server.New(server.Config{
+		HealthzAddress: healthzAddress(kc),
+		Socket:         filepath.Join(cfg.RootDir, SocketName),
+	}, agent.Node(), log, routes(agent, s, seen, api, meters.routes(log))...)
 	if err != nil {
 		return nil, err
 	}

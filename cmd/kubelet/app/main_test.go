@@ -69,20 +69,19 @@ func newBed(t *testing.T) *bed {
 	return b
 }
 
-// config writes the configuration file: nothing of the host is touched.
+// config writes the configuration file: nothing of the host is touched, but by
+// what more says instead.
 func (b *bed) config(t *testing.T, more string) string {
 	t.Helper()
-	text := `apiVersion: kubelet.config.k8s.io/v1beta1
-kind: KubeletConfiguration
-oomScoreAdj: 0
-failCgroupV1: false
-cgroupsPerQOS: false
-enforceNodeAllocatable: []
-makeIPTablesUtilChains: false
-maxOpenFiles: 1
-podLogsDir: ` + filepath.Join(b.dir, "log", "pods") + "\n"
-	if !strings.Contains(more, "healthzPort") {
-		text += "healthzPort: 0\n"
+	text := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+	for _, field := range []string{
+		"oomScoreAdj: 0", "failCgroupV1: false", "cgroupsPerQOS: false", "enforceNodeAllocatable: []", "makeIPTablesUtilChains: false",
+		"maxOpenFiles: 1", "healthzPort: 0", "podLogsDir: " + filepath.Join(b.dir, "log", "pods"),
+	} {
+		name, _, _ := strings.Cut(field, " ")
+		if !strings.Contains("\n"+more, "\n"+name) {
+			text += field + "\n"
+		}
 	}
 	path := filepath.Join(b.dir, "kubelet.yaml")
 	if err := os.WriteFile(path, []byte(text+more), 0o600); err != nil {

@@ -196,10 +196,10 @@ func (p *preflighter) checkedRows(loaded *config.Loaded) *config.Loaded {
 		switch {
 		case err != nil:
 			p.add("gate", name, unsupported, strings.TrimSpace(err.Error()+" "+hintOf(err)))
-		case len(one.Warnings) > 0:
+		case len(one.Warnings) > 0 && gates.Lacks(name):
 			p.add("gate", name, unsupported, strings.Join(one.Warnings, "; "))
-		default:
-			p.add("gate", name, same, "")
+		default: // a gate that goes away, or is of other components, is one of the stock kubelet's too
+			p.add("gate", name, same, strings.Join(one.Warnings, "; "))
 		}
 	}
 	features, _ := gates.Resolve(set) // what is wrong with it stands above

@@ -62,7 +62,7 @@ func preflightOf(t *testing.T, dir string, args ...string) (code int, lines map[
 func TestPreflight(t *testing.T) {
 	dir := stockNode(t, map[string]string{
 		"kubelet.yaml": kubeletYAML + "staticPodPath: manifests\nclusterDNS: [10.96.0.10]\ncgroupDriver: systemd\nevictionSoft: {memory.available: 1Gi}\nsyncFrequency: 30s\nhairpinMode: none\nmaxPod: 3\n" +
-			"nodeStatusMaxImages: -2\nfeatureGates: {EventedPLEG: true, NodeSwap: true, StorageVersionAPI: true, RuntimeClass: true}\n",
+			"nodeStatusMaxImages: -2\nfeatureGates: {EventedPLEG: true, NodeSwap: true, StorageVersionAPI: true, NodeLogQuery: true, AllBeta: true, RuntimeClass: true}\n",
 		"manifests/web.yaml":                              staticWeb,
 		"manifests/gpu.yaml":                              strings.NewReplacer("name: web", "name: gpu", "image: 'web:1'", "image: 'web:1', resources: {claims: [{name: gpu}]}").Replace(staticWeb),
 		"manifests/broken.yaml":                           "kind: [",
@@ -93,7 +93,9 @@ func TestPreflight(t *testing.T) {
 		"maxPod":                    "same field maxPod",
 		"nodeStatusMaxImages":       "unsupported field nodeStatusMaxImages invalid configuration:",
 		"EventedPLEG":               "same gate EventedPLEG",
-		"StorageVersionAPI":         "same gate StorageVersionAPI",
+		"StorageVersionAPI":         "same gate StorageVersionAPI no part of a node depends on",
+		"AllBeta":                   "unsupported gate AllBeta setting all BETA gates to true leaves out",
+		"NodeLogQuery":              "same gate NodeLogQuery feature gate NodeLogQuery is GA: it will be removed",
 		"NodeSwap":                  "unsupported gate NodeSwap feature gate NodeSwap is on by default in v1.37, but resources",
 		"RuntimeClass":              "unsupported gate RuntimeClass unrecognized feature gate: RuntimeClass Feature gate RuntimeClass was removed",
 		"default/web-node1":         "same static pod default/web-node1",

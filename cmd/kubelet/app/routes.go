@@ -14,7 +14,7 @@ import (
 
 // routes are what nodectl and operators ask the socket for, beside what
 // package server shows, and the vendor's own.
-func routes(agent *nodefx.Agent, s settings, seen eventLog, more []node.Ordered[server.Route]) []server.Route {
+func routes(agent *nodefx.Agent, s settings, seen eventLog, served *api, more []node.Ordered[server.Route]) []server.Route {
 	all := agent.Routes()
 	for _, r := range more {
 		all = append(all, r.Value)
@@ -22,6 +22,7 @@ func routes(agent *nodefx.Agent, s settings, seen eventLog, more []node.Ordered[
 	return append(all, []server.Route{
 		show("GET /debug/parts", func() any { return agent.Parts() }),
 		show("GET /debug/hooks", func() any { return agent.Groups() }),
+		show("GET /debug/routes", func() any { return served.routes() }),
 		seen.record.Route(),
 		{Pattern: "GET /debug/graph", Handler: text(agent.Graph)},
 		show("GET /configz", func() any { return configz(s) }),

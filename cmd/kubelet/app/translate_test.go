@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,20 +51,42 @@ func translated(t *testing.T, text string) wire.Config {
 	return cfg
 }
 
-// elsewhere are fields that do not go through translate, and what holds them.
-var elsewhere = []string{
-	"apiVersion", "kind", // config.TestBadFiles
-	"staticPodPath", "fileCheckFrequency", "staticPodURL", "staticPodURLHeader", "httpCheckFrequency", // TestSources
-	"podLogsDir",                        // TestTranslate
-	"failCgroupV1",                      // TestCgroupV1
-	"healthzPort", "healthzBindAddress", // TestRunningAgent, TestHealthzAddress
-	"featureGates",                                                                     // TestTranslate
-	"logging.format", "logging.verbosity", "logging.flushFrequency", "logging.vmodule", // TestFailures, TestTextLog, TestLogIsFlushedByTime, TestVModule
-	"oomScoreAdj",                                                                                              // checkHost, as root only
-	"maxOpenFiles",                                                                                             // TestLimitFiles
-	"enableContentionProfiling",                                                                                // TestContentionProfiling
-	"enableServer", "authentication.x509.clientCAFile", "authentication.webhook.enabled", "authorization.mode", // the cluster tests
-	"tlsCipherSuites", "tlsCurvePreferences", "tlsMinVersion", // TestTLS
+// elsewhere are fields that do not go through translate, and the tests that
+// hold them, here or of package config or of the cluster.
+var elsewhere = map[string]string{
+	"apiVersion": "TestBadFiles", "kind": "TestBadFiles",
+	"staticPodPath": "TestSources", "fileCheckFrequency": "TestSources", "staticPodURL": "TestSources", "staticPodURLHeader": "TestSources", "httpCheckFrequency": "TestSources",
+	"podLogsDir": "TestTranslate", "featureGates": "TestTranslate",
+	"failCgroupV1": "TestCgroupV1",
+	"healthzPort":  "TestRunningAgent", "healthzBindAddress": "TestHealthzAddress",
+	"logging.format": "TestTextLog", "logging.verbosity": "TestVModule", "logging.flushFrequency": "TestLogIsFlushedByTime", "logging.vmodule": "TestVModule",
+	"oomScoreAdj": "TestOOMScoreAdj", "maxOpenFiles": "TestLimitFiles", "enableContentionProfiling": "TestContentionProfiling",
+	"enableServer": "TestEnableServer", "authentication.webhook.enabled": "TestWhoIsAsked", "authorization.mode": "TestWhoIsAsked",
+	"authentication.x509.clientCAFile": "TestSecurity",
+	"tlsCipherSuites":                  "TestServedTLS", "tlsMinVersion": "TestServedTLS", "tlsCurvePreferences": "TestTLS",
+}
+
+// TestElsewhere: the tests that hold what this one does not are there.
+func TestElsewhere(t *testing.T) {
+	var all strings.Builder
+	for _, pattern := range []string{"*_test.go", "../config/*_test.go", "../../../test/cluster/scenarios/*_test.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v, %v", pattern, files, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(text)
+		}
+	}
+	for field, test := range elsewhere {
+		if !strings.Contains(all.String(), "\nfunc "+test+"(t *testing.T)") {
+			t.Errorf("%s: there is no %s", field, test)
+		}
+	}
 }
 
 // Every field that is said to be acted on changes what the parts are made from.
@@ -93,7 +116,7 @@ func TestEveryFieldActs(t *testing.T) {
 	before := fingerprint(all(t, ""))
 	for _, field := range config.ActedOn() {
 		value, ok := values[field]
-		if ok == slices.Contains(elsewhere, field) {
+		if _, other := elsewhere[field]; ok == other {
 			t.Errorf("%s: must be in one of the two lists", field)
 			continue
 		}
@@ -101,9 +124,6 @@ func TestEveryFieldActs(t *testing.T) {
 			continue
 		}
 		text := field + ": " + value + "\n"
-		if field == "cgroupsPerQOS" { // the bed has it off
-			continue
-		}
 		if path := strings.Split(field, "."); len(path) > 1 {
 			value = cmp.Or(value, "9s")
 			text = strings.Join(path, ": {") + ": " + value + strings.Repeat("}", len(path)-1) + "\n"

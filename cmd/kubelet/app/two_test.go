@@ -61,12 +61,20 @@ func TestTwoKubelets(t *testing.T) {
 // one's token; the result is a kubeconfig.
 func (b *bed) server(t *testing.T, token string, asked *atomic.Int32) string {
 	t.Helper()
+	return b.serverOf(t, token, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		http.NotFound(w, r)
+	})
+}
+
+// serverOf is an API server that answers as told.
+func (b *bed) serverOf(t *testing.T, token string, answer http.HandlerFunc) string {
+	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if got := r.Header.Get("Authorization"); got != "Bearer "+token {
 			t.Errorf("%s was asked with %q", token, got)
 		}
-		asked.Add(1)
-		http.NotFound(w, r)
+		answer(w, r)
 	}))
 	t.Cleanup(server.Close)
 	ca := filepath.Join(b.dir, "ca.pem")
@@ -86,15 +94,7 @@ func (b *bed) server(t *testing.T, token string, asked *atomic.Int32) string {
 // TestOOMScoreAdj: the process gives itself the score of the configuration.
 func TestOOMScoreAdj(t *testing.T) {
 	b := newBed(t)
-	flags := b.flags(t, "")
-	text, err := os.ReadFile(filepath.Join(b.dir, "kubelet.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	changed := strings.Replace(string(text), "oomScoreAdj: 0", "oomScoreAdj: 321", 1)
-	if err := os.WriteFile(filepath.Join(b.dir, "kubelet.yaml"), []byte(changed), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	flags := b.flags(t, "oomScoreAdj: 321\n")
 	cmd, logs := child(t, "as it is", flags)
 	await(t, "oom_score_adj 321; the kubelet's log:\n"+logs.String(), func() bool {
 		score, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "oom_score_adj"))

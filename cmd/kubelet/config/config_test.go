@@ -202,6 +202,8 @@ func TestGates(t *testing.T) {
 		{"CSIVolumeHealth=true", "cannot set feature gate CSIVolumeHealth to true: nodekit does not have this feature (ALPHA in v1.37, missing in volume)"},
 		{"GracefulNodeShutdown=false", "cannot set feature gate GracefulNodeShutdown to false: nodekit does not act on it yet (BETA in v1.37, missing in shutdown)"},
 		{"ContextualLogging=false", "cannot set feature gate ContextualLogging to false: nodekit always behaves as with true"},
+		{"ChangeContainerStatusOnKubeletRestart=true", "cannot set feature gate ChangeContainerStatusOnKubeletRestart to true: nodekit always behaves as with false"},
+		{"KubeletInUserNamespace=false", "cannot set feature gate KubeletInUserNamespace to false: nodekit always behaves as with true"},
 		{"StorageVersionAPI=true,SchedulerAsyncPreemption=false", ""}, // of other components, and any value is fine
 		{"DeclarativeValidation=false", "cannot set feature gate DeclarativeValidation to false, feature is locked to true"},
 		{"NoSuchGate=true,PLEGOnDemandRelist=false", "[unrecognized feature gate: NoSuchGate, cannot set feature gate PLEGOnDemandRelist to false, feature is locked to true]"},
@@ -223,6 +225,14 @@ func TestGates(t *testing.T) {
 	f, err := gates.Resolve(map[string]bool{"NodeSwap": true})
 	if err != nil || len(f.Warnings) != 1 {
 		t.Errorf("a gate that is on but not built yet is a warning: %v, %v", f.Warnings, err)
+	}
+	f, err = gates.Resolve(map[string]bool{"GenericWorkload": true, "AllAlpha": false, "StorageVersionAPI": true, "ContainerRestartRules": true})
+	if want := "no part of a node depends on these feature gates, so that they have no effect here: GenericWorkload, StorageVersionAPI"; err != nil ||
+		len(f.Warnings) != 1 || f.Warnings[0] != want {
+		t.Errorf("gates of other components: %q, %v", f.Warnings, err)
+	}
+	if f, err := gates.Resolve(map[string]bool{"AllAlpha": false, "ContainerRestartRules": true}); err != nil || len(f.Warnings) > 0 {
+		t.Errorf("nothing to warn of: %q, %v", f.Warnings, err)
 	}
 	if f, _ := gates.Resolve(map[string]bool{"AllBeta": false, "ContainerRestartRules": true}); !f.Enabled("ContainerRestartRules") || f.Enabled("KubeletCrashLoopBackOffMax") {
 		t.Error("an explicit gate outranks AllBeta")

@@ -36,7 +36,7 @@ type Gate struct {
 	// Fixed gates have their default for good in nodekit.
 	Fixed bool
 	// Elsewhere gates concern other components than the node's; any value that
-	// the stock kubelet takes is taken.
+	// the stock kubelet takes is taken, with a warning that it has no effect.
 	Elsewhere bool
 	// Needs are the gates that must be on for this one to be.
 	Needs []string
@@ -92,7 +92,7 @@ type Features struct {
 	on  map[string]bool
 	set map[string]bool
 	// Warnings tell of gates that will go away, and of gates that are set but
-	// change nothing, since nodekit does not have the feature yet.
+	// change nothing, since nodekit does not have the feature yet or no node has.
 	Warnings []string
 }
 
@@ -136,10 +136,22 @@ func (g Gates) Resolve(set map[string]bool) (Features, error) {
 			}
 		}
 	}
+	if notice := g.elsewhere(set); notice != "" {
+		f.Warnings = append(f.Warnings, notice)
+	}
 	if len(errs) == 0 {
 		errs = g.unmet(f)
 	}
 	return f, listed(errs)
+}
+
+// elsewhere says which of the gates that were set do nothing on a node.
+func (g Gates) elsewhere(set map[string]bool) string {
+	names := slices.DeleteFunc(sortedKeys(set), func(name string) bool { return !g.known[name].Elsewhere })
+	if len(names) == 0 {
+		return ""
+	}
+	return "no part of a node depends on these feature gates, so that they have no effect here: " + strings.Join(names, ", ")
 }
 
 // unmet finds gates that are on without those that they need.
@@ -289,6 +301,13 @@ func (g Gates) Has(name string) bool {
 		}
 	}
 	return false
+}
+
+// Lacks says that nodekit does not, or not in all, what the gate of that name is
+// about, though it is about nodes; AllAlpha and AllBeta are such names.
+func (g Gates) Lacks(name string) bool {
+	gate := g.known[name]
+	return !gate.Have && !gate.Elsewhere
 }
 
 // Settable says that nodekit acts on either value of the gate.

@@ -1,16 +1,6 @@
 package privilege
 
-import (
-	"errors"
+import "golang.org/x/sys/windows"
 
-	"golang.org/x/sys/windows"
-)
-
-// Check wants the process to be elevated. Being a member of the Administrators
-// is neither enough, as their processes start without their rights, nor needed.
-func Check() error {
-	if windows.GetCurrentProcessToken().IsElevated() {
-		return nil
-	}
-	return errors.New("kubelet needs to run with elevated permissions!") //nolint:revive,staticcheck // the stock kubelet's words
-}
+// Check wants the process to be elevated.
+func Check() error { return checkToken(windows.GetCurrentProcessToken()) }

@@ -101,6 +101,7 @@ func serving(t *testing.T, a server.Agent) (socket string) {
 	srv, err := server.New(server.Config{Socket: socket}, a, nil, events.Route(),
 		answer("GET /debug/parts", `["runtime-client","node"]`),
 		answer("GET /debug/hooks", `{"Sources":["file","http"],"Mutators":null,"SandboxMutators":["gpu"],"Hooks":["log-links","audit"]}`),
+		answer("GET /debug/routes", `[{"path":"/metrics","subresources":["metrics"],"readOnly":true},{"method":"GET","path":"/pods","subresources":["pods","proxy"]}]`),
 		answer("GET /debug/graph", "digraph {}\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -224,6 +225,10 @@ func TestOthers(t *testing.T) {
 	socket := "--socket=" + serving(t, agent{})
 	prints(t, "runtime-client\nnode", "parts", socket)
 	prints(t, "digraph {}", "graph", socket)
+	prints(t, `
+METHOD  PATH      OPENED BY                  READ-ONLY PORT
+all     /metrics  nodes/metrics              too
+GET     /pods     nodes/pods or nodes/proxy  -`, "routes", socket)
 	prints(t, `
 GROUP             IN THE ORDER OF THE CALLS
 sources           file, http

@@ -75,6 +75,7 @@ func newRoot(e *env) *cobra.Command {
 		withOutput(e, command("events [UID|NAMESPACE/NAME]", "List the newest events, of all pods or one", cobra.MaximumNArgs(1), e.events)),
 		command("parts", "List the parts that run, in the order of their start", cobra.NoArgs, e.parts),
 		command("hooks", "List the sources, mutators, admitters and hooks, in the order in which they are called", cobra.NoArgs, e.hooks),
+		command("routes", "List the routes of the HTTPS API, and the subresources of the node that open each", cobra.NoArgs, e.routes),
 		command("graph", "Print the object graph in DOT", cobra.NoArgs, e.graph),
 		command("replay FILE", "Decide the inputs of a trace again and compare the plans (FILE -: standard input)", cobra.ExactArgs(1), e.replay),
 	)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -37,6 +38,26 @@ func (e *env) hooks(cmd *cobra.Command, _ []string) error {
 	table := newTable(e, "GROUP", "IN THE ORDER OF THE CALLS")
 	for _, g := range groups {
 		table.row(words(g.name), strings.Join(g.members, ", "))
+	}
+	return table.Flush()
+}
+
+func (e *env) routes(cmd *cobra.Command, _ []string) error {
+	var all []server.ServedRoute
+	if err := e.client().getJSON(cmd.Context(), "/debug/routes", &all); err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		fmt.Fprintln(e.out, "No HTTPS API is served.")
+		return nil
+	}
+	table := newTable(e, "METHOD", "PATH", "OPENED BY", "READ-ONLY PORT")
+	for _, r := range all {
+		readOnly := ""
+		if r.ReadOnly {
+			readOnly = "too"
+		}
+		table.row(cmp.Or(r.Method, "all"), r.Path, "nodes/"+strings.Join(r.Subresources, " or nodes/"), readOnly)
 	}
 	return table.Flush()
 }

@@ -1,11 +1,14 @@
 package bench
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"nodekit.dev/test/cluster/follow"
+	measure "nodekit.dev/test/integration/bench"
 )
 
 func TestSights(t *testing.T) {
@@ -32,5 +35,27 @@ func TestSights(t *testing.T) {
 	}
 	if again := s.expect("a"); len(again.ready)+len(again.gone) != 0 || s.last("a") != nil {
 		t.Error("a new pod of the name is told of what happened to the old one")
+	}
+}
+
+// TestAllowed: the targets of bursts, as the report prints and judges them.
+func TestAllowed(t *testing.T) {
+	bare := measure.Together{2 * time.Second, 10 * time.Second}
+	for _, row := range []struct {
+		took    time.Duration
+		times   float64
+		verdict string
+	}{
+		{11 * time.Second, readyTimes, "<= 11.0  ok"}, {11100 * time.Millisecond, readyTimes, "<= 11.0  MISSED"},
+		{12500 * time.Millisecond, goneTimes, "<= 12.5  ok"}, {12600 * time.Millisecond, goneTimes, "<= 12.5  MISSED"},
+	} {
+		report, table := &measure.Report{}, &strings.Builder{}
+		report.Add("burst", row.took.Seconds(), "s", measure.AtMost(allowed(bare, row.times)))
+		if err := report.Print(table); err != nil || !strings.Contains(table.String(), row.verdict) || report.OK() != strings.HasSuffix(row.verdict, "ok") {
+			t.Errorf("%v: no %q in %s (%v)", row.took, row.verdict, table, err)
+		}
+	}
+	if got := allowed(bare, readyTimes); got != 11.02 {
+		t.Errorf("%v s are allowed", got)
 	}
 }

@@ -158,15 +158,17 @@ func readCertificate(path string) (*x509.Certificate, error) {
 func TestBadCredentials(t *testing.T) {
 	require(t)
 	t.Parallel()
-	e := newWorld(t, world.Options{Nodes: 2})
+	e := newWorld(t, world.Options{Nodes: 3})
 	t.Run("an expired certificate", func(t *testing.T) { expiredCertificate(t, e) })
+	t.Run("a certificate of another authority", func(t *testing.T) { strangersCertificate(t, e) })
 	t.Run("a token that was revoked", func(t *testing.T) { revokedToken(t, e) })
 }
 
 func expiredCertificate(t *testing.T, e *env) {
 	n := e.Nodes[0]
+	until := time.Now().Add(-time.Minute)
 	kubeconfig, err := e.Plane.Kubeconfig(n.Name, plane.Identity{
-		User: "system:node:" + n.Name, Groups: []string{"system:nodes"}, Until: time.Now().Add(-time.Minute),
+		User: "system:node:" + n.Name, Groups: []string{"system:nodes"}, Until: until,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -174,10 +176,54 @@ func expiredCertificate(t *testing.T, e *env) {
 	if err := e.StartAgent(t.Context(), n, world.AgentOptions{Kubeconfig: kubeconfig}); err != nil {
 		t.Fatal(err)
 	}
-	e.untilLog(t, n, "expired")
-	if !n.Agent.Alive() {
-		t.Error("the agent ended by itself")
+	e.untilLog(t, n, fmt.Sprintf("the API server does not accept the client certificate of kubeconfig %s (it expired at %s): "+
+		"put new credentials into that file: Unauthorized", kubeconfig, until.UTC().Format(time.RFC3339)))
+	e.joinsWithout(t, n, func() error { // the same file, as the message says
+		_, err := e.Plane.NodeKubeconfig(n.Name)
+		return err
+	})
+}
+
+// strangersCertificate is what a revoked one looks like: the authority that
+// vouched for it is one no more.
+func strangersCertificate(t *testing.T, e *env) {
+	n := e.Nodes[2]
+	other, err := plane.NewAuthority("stranger")
+	if err != nil {
+		t.Fatal(err)
 	}
+	kubeconfig, err := e.Plane.KubeconfigOf(other, n.Name, plane.Identity{User: "system:node:" + n.Name, Groups: []string{"system:nodes"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.StartAgent(t.Context(), n, world.AgentOptions{Kubeconfig: kubeconfig}); err != nil {
+		t.Fatal(err)
+	}
+	e.untilLog(t, n, "the API server does not accept the client certificate of kubeconfig "+kubeconfig+
+		" (expired, revoked or of another cluster): put new credentials into that file: Unauthorized")
+	e.joinsWithout(t, n, func() error {
+		_, err := e.Plane.NodeKubeconfig(n.Name)
+		return err
+	})
+}
+
+// joinsWithout waits until the node joins, without a restart, once the credentials were made good.
+func (e *env) joinsWithout(t *testing.T, n *world.Node, mend func() error) {
+	t.Helper()
+	if !n.Agent.Alive() {
+		t.Fatal("the agent ended by itself")
+	}
+	if err := mend(); err != nil {
+		t.Fatal(err)
+	}
+	e.eventually(t, patience, func() error {
+		for _, node := range e.nodes.All() {
+			if node.Name == n.Name {
+				return nil
+			}
+		}
+		return errors.New("the node did not join after its credentials were good again")
+	})
 }
 
 func revokedToken(t *testing.T, e *env) {
@@ -198,20 +244,11 @@ func revokedToken(t *testing.T, e *env) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.untilLog(t, n, "Unauthorized")
-	if !n.Agent.Alive() {
-		t.Fatal("the agent ended by itself")
-	}
-	if _, err := e.Plane.BootstrapToken(t.Context(), "revoke", time.Hour); err != nil { // the same again
-		t.Fatal(err)
-	}
-	e.eventually(t, patience, func() error {
-		for _, node := range e.nodes.All() {
-			if node.Name == n.Name {
-				return nil
-			}
-		}
-		return errors.New("the node did not join after its token was good again")
+	e.untilLog(t, n, "the API server does not accept the token of bootstrap kubeconfig "+bootstrap+
+		" (expired, revoked or of another cluster): put new credentials into that file: Unauthorized")
+	e.joinsWithout(t, n, func() error { // the same token again
+		_, err := e.Plane.BootstrapToken(t.Context(), "revoke", time.Hour)
+		return err
 	})
 }
 

@@ -26,10 +26,11 @@ func TestKilled(t *testing.T) {
 	victims := []struct {
 		name        string
 		kill, start func(context.Context) error
+		cutsOff     bool // the starts of containers that are under way
 	}{
-		{"the agent", node.Agent.Kill, node.Agent.Start},
-		{"the API server", e.Plane.KillAPIServer, e.Plane.StartAPIServer},
-		{"containerd", node.Bed.KillRuntime, node.Bed.StartRuntime},
+		{"the agent", node.Agent.Kill, node.Agent.Start, true},
+		{"the API server", e.Plane.KillAPIServer, e.Plane.StartAPIServer, false},
+		{"containerd", node.Bed.KillRuntime, node.Bed.StartRuntime, true},
 	}
 	for round := range killRounds() {
 		for _, v := range victims {
@@ -47,10 +48,17 @@ func TestKilled(t *testing.T) {
 			for _, fault := range e.watch.drain() {
 				t.Errorf("round %d, %s was killed: %s", round, v.name, fault)
 			}
+			again := e.watch.drainCutOff()
+			if len(again) > 0 && !v.cutsOff || len(again) > churnWorkers {
+				t.Errorf("round %d, %s was killed: %d containers were started once more", round, v.name, len(again))
+			}
+			for _, start := range again {
+				t.Logf("started once more: %s", start)
+			}
 			if t.Failed() {
 				t.Fatal(e.report())
 			}
-			t.Logf("round %d: %s was killed", round, v.name)
+			t.Logf("round %d: %s was killed; the slowest deletion took %v", round, v.name, c.slowestGone())
 		}
 	}
 	c.checkSteady(t)

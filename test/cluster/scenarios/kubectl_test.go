@@ -25,7 +25,7 @@ import (
 // and, where there are two ways, over SPDY as well.
 func TestKubectl(t *testing.T) {
 	require(t)
-	e := newEnv(t, world.Options{}, world.AgentOptions{})
+	e := newEnv(t, world.Options{}, world.AgentOptions{Config: allRoutes()})
 	runScenarios(t, e, []scenario{
 		{"Logs", kubectlLogs},
 		{"LogsPrevious", kubectlLogsPrevious},
@@ -37,7 +37,12 @@ func TestKubectl(t *testing.T) {
 		{"PortForward", kubectlPortForward},
 		{"Debug", kubectlDebug},
 		{"RunInteractive", kubectlRun},
-		{"NodeProxy", kubectlNodeProxy},
+		{"NodeProxyPods", proxyPods},
+		{"NodeProxyRun", proxyRun},
+		{"NodeProxyCheckpoint", proxyCheckpoint},
+		{"NodeProxyLogs", proxyLogs},
+		{"NodeProxyMetrics", proxyMetrics},
+		{"NodeProxyPages", proxyPages},
 	})
 }
 
@@ -379,20 +384,5 @@ func kubectlRun(t *testing.T, e *env, ns string) {
 	out, _ := cmd.Output() // the code tells
 	if !strings.Contains(string(out), "hello\n") || cmd.ProcessState.ExitCode() != 5 {
 		t.Errorf("run: %q, %d", out, cmd.ProcessState.ExitCode())
-	}
-}
-
-// kubectlNodeProxy: the API server asks the node on the user's behalf.
-func kubectlNodeProxy(t *testing.T, e *env, ns string) {
-	e.applyIn(t, ns, sleeper)
-	e.untilPod(t, patience, ns, "sleeper", ready)
-	for path, want := range map[string]string{
-		"healthz": "ok", "pods": `"name":"sleeper"`, "runningpods/": `"name":"sleeper"`,
-		"configz": `"kubeletconfig"`, "metrics": "# TYPE ",
-	} {
-		got := e.kubectl(t, "get", "--raw", "/api/v1/nodes/node-0/proxy/"+path)
-		if !strings.Contains(strings.ReplaceAll(got, `": "`, `":"`), want) {
-			t.Errorf("/%s has no %s: %.300q", path, want, got)
-		}
 	}
 }

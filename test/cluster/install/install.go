@@ -29,8 +29,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"nodekit.dev/test/integration/testbed"
 )
 
@@ -116,7 +114,7 @@ func (c component) ensure(ctx context.Context, dir string, progress io.Writer) e
 	if c.check(dir) == nil {
 		return nil
 	}
-	unlock, err := lock(dir+".lock", progress)
+	unlock, err := testbed.Lock(dir+".lock", progress)
 	if err != nil {
 		return err
 	}
@@ -197,24 +195,4 @@ func (c component) check(dir string) error {
 		}
 	}
 	return nil
-}
-
-// lock waits until no other process builds into the same place. The kernel
-// drops the lock when this process ends, however it ends.
-func lock(path string, progress io.Writer) (unlock func() error, err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		fmt.Fprintf(progress, "waiting for another build (%s) ...\n", path)
-		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-			f.Close()
-			return nil, fmt.Errorf("lock %s: %w", path, err)
-		}
-	}
-	return f.Close, nil
 }

@@ -146,7 +146,7 @@ func (b *Bed) startRegistry(ctx context.Context) (err error) {
 	if b.Registry, err = newRegistry(b.MachineIP); err != nil {
 		return err
 	}
-	images, err := standardImages(ctx)
+	images, err := StandardImages(ctx)
 	if err != nil {
 		return err
 	}

@@ -84,8 +84,8 @@ func tarball(files []File) ([]byte, error) {
 	return buf.Bytes(), w.Close()
 }
 
-// standardImages makes the images named above, by reference.
-func standardImages(ctx context.Context) (map[string]v1.Image, error) {
+// StandardImages makes the images named above, by reference.
+func StandardImages(ctx context.Context) (map[string]v1.Image, error) {
 	pause, err := programImage(ctx, "pause")
 	if err != nil {
 		return nil, err

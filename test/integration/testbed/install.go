@@ -17,13 +17,21 @@ const ContainerdVersion = "v2.4.2"
 // in an image of its own.
 const busyboxPath = "/bin/busybox"
 
-// debianPackages maps a file that must exist to the package that brings it.
-var debianPackages = []struct{ file, name string }{
-	{"/usr/bin/containerd", "containerd"},
-	{"/usr/sbin/runc", "runc"},
-	{"/usr/lib/cni/bridge", "containernetworking-plugins"},
-	{"/usr/sbin/iptables", "iptables"},
-	{"/bin/ip", "iproute2"},
+// Package is a Debian package, and a file that tells that it is there.
+type Package struct{ File, Name string }
+
+// Busybox is the package of the one program in BusyboxImage.
+func Busybox() Package { return Package{busyboxPath, "busybox-static"} }
+
+func debianPackages() []Package {
+	return []Package{
+		{"/usr/bin/containerd", "containerd"},
+		{"/usr/sbin/runc", "runc"},
+		{"/usr/lib/cni/bridge", "containernetworking-plugins"},
+		{"/usr/sbin/iptables", "iptables"},
+		{"/bin/ip", "iproute2"},
+		Busybox(),
+	}
 }
 
 // Install brings what the beds need: Debian packages, and containerd 2 built
@@ -33,21 +41,20 @@ func Install(ctx context.Context) error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("testbed: needs root to run containerd")
 	}
-	if err := installPackages(ctx); err != nil {
+	if err := InstallPackages(ctx, debianPackages()); err != nil {
 		return err
 	}
 	return buildContainerd(ctx)
 }
 
-func installPackages(ctx context.Context) error {
+// InstallPackages installs those of the packages that are not there. It needs
+// root where any is missing.
+func InstallPackages(ctx context.Context, packages []Package) error {
 	var missing []string
-	for _, p := range debianPackages {
-		if _, err := os.Stat(p.file); err != nil {
-			missing = append(missing, p.name)
+	for _, p := range packages {
+		if !p.isThere() {
+			missing = append(missing, p.Name)
 		}
-	}
-	if !isStatic(busyboxPath) {
-		missing = append(missing, "busybox-static")
 	}
 	if len(missing) == 0 {
 		return nil
@@ -57,6 +64,14 @@ func installPackages(ctx context.Context) error {
 	}
 	_, err := aptGet(ctx, append([]string{"install", "-y", "-qq", "--no-install-recommends"}, missing...)...)
 	return err
+}
+
+func (p Package) isThere() bool {
+	if p == Busybox() {
+		return isStatic(p.File)
+	}
+	_, err := os.Stat(p.File)
+	return err == nil
 }
 
 // isStatic says that a program needs no dynamic loader.

@@ -120,7 +120,7 @@ cluster: ## run the tests against a real control plane (root; the first time bui
 
 .PHONY: vm
 vm: ## run the tests that need systemd, cgroup v2 and NUMA, in a virtual machine (root; the first time makes it, minutes)
-	cd test/vm && $(GO) run ./cmd/install && $(GO) test -count=1 -timeout=20m -p=1 -v ./machine .
+	cd test/vm && $(GO) run ./cmd/install && $(GO) test -count=1 -timeout=40m -p=1 -v ./machine .
 
 ## ---- look and renew
 

@@ -21,6 +21,9 @@ const said = `^=== RUN   TestA
 ^=== RUN   TestC
     c_test.go:3: needs more
 ^--- SKIP: TestC (0.00s)
+^=== RUN   TestNotChosen
+    n_test.go:4: not chosen
+^--- PASS: TestNotChosen (0.00s)
 ^=== RUN   TestD
 panic: no way
 `
@@ -44,7 +47,7 @@ func TestReplay(t *testing.T) {
 
 // What tests say in the machine, the tests here say too.
 func TestResultsAreReported(t *testing.T) {
-	self := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestReplay$", "-test.v")
+	self := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestReplay$/^Test.$", "-test.v")
 	self.Env = append(os.Environ(), replayEnv+"=1")
 	out, err := self.CombinedOutput()
 	if err == nil {
@@ -60,7 +63,9 @@ func TestResultsAreReported(t *testing.T) {
 			t.Errorf("%q is missing in:\n%s", want, out)
 		}
 	}
-	if strings.Contains(string(out), "\r") {
-		t.Error("it has carriage returns")
+	for _, no := range []string{"\r", "not chosen"} {
+		if strings.Contains(string(out), no) {
+			t.Errorf("%q is in:\n%s", no, out)
+		}
 	}
 }

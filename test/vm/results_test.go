@@ -56,9 +56,22 @@ func (r *results) report(t *testing.T, name string) {
 			settle(t, e.Action)
 			return
 		case e.Action == "run":
-			t.Run(strings.TrimPrefix(e.Test, name+"/"), func(t *testing.T) { r.report(t, e.Test) })
+			chosen := false
+			t.Run(strings.TrimPrefix(e.Test, name+"/"), func(t *testing.T) { chosen = true; r.report(t, e.Test) })
+			if !chosen { // by -run or -skip
+				r.pass(e.Test)
+			}
 		case e.Action == "output" && !isFrame(e.Output):
 			fmt.Fprint(t.Output(), e.Output)
+		}
+	}
+}
+
+// pass reads past all that is said of a test.
+func (r *results) pass(name string) {
+	for {
+		if e, err := r.read(); err != nil || e.ended() && e.Test == name {
+			return
 		}
 	}
 }

@@ -22,8 +22,10 @@ func startNode(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
-			log, err := command(context.WithoutCancel(t.Context()), "journalctl", "-u", "kubelet", "-u", "containerd", "-n", "60", "-o", "short-monotonic", "--no-hostname")
-			t.Logf("the end of the journal (%v):\n%s", err, log)
+			for _, unit := range []string{"containerd", "kubelet"} {
+				log, err := command(context.WithoutCancel(t.Context()), "journalctl", "-u", unit, "-n", "60", "-o", "short-monotonic", "--no-hostname")
+				t.Logf("the end of the journal of %s (%v):\n%s", unit, err, log)
+			}
 		}
 	})
 	archives, _ := filepath.Glob("/nodekit/images/*.tar") // the pattern is well-formed

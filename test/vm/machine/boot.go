@@ -83,7 +83,7 @@ func arguments(image string, c Config, accelerator string) []string {
 		"-nodefaults", "-display", "none", "-no-reboot",
 		"-kernel", filepath.Join(image, kernelFile), "-initrd", filepath.Join(image, initrdFile),
 		// A panic is a reboot at once, and so the end.
-		"-append", "console=ttyS0 quiet panic=-1 systemd.wants=" + c.Unit,
+		"-append", "console=ttyS0 loglevel=4 systemd.show_status=1 panic=-1 systemd.wants=" + c.Unit,
 		"-drive", disk + filepath.Join(image, rootFile) + ",snapshot=on",
 		"-drive", disk + c.Files + ",readonly=on",
 		"-device", "virtio-rng-pci",

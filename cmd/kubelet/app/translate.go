@@ -86,6 +86,7 @@ func ruleConfig(cfg *wire.Config, kc *config.KubeletConfiguration, features conf
 		rules.BackoffBase = min(rules.BackoffBase, rules.BackoffMax)
 	}
 	rules.RestartRules = features.Enabled("ContainerRestartRules")
+	rules.ProbesAfterRestart = features.Enabled("ChangeContainerStatusOnKubeletRestart")
 	rules.RestartAllContainers = features.Enabled("RestartAllContainersOnContainerExits")
 }
 

@@ -192,6 +192,9 @@ func TestTranslate(t *testing.T) {
 	if stock.CRI.StreamLists || !translated(t, "featureGates: {CRIListStreaming: true}\n").CRI.StreamLists {
 		t.Error("lists are streams where CRIListStreaming says so")
 	}
+	if stock.Node.Rules.ProbesAfterRestart || !translated(t, "featureGates: {ChangeContainerStatusOnKubeletRestart: true}\n").Node.Rules.ProbesAfterRestart {
+		t.Error("probes begin anew after a restart where ChangeContainerStatusOnKubeletRestart says so")
+	}
 	fast := translated(t, "featureGates: {ReduceDefaultCrashLoopBackOffDecay: true}\n").Node.Rules
 	if fast.BackoffBase != time.Second || fast.BackoffMax != 5*time.Minute {
 		t.Errorf("ReduceDefaultCrashLoopBackOffDecay: %+v", fast)

@@ -202,8 +202,6 @@ func TestGates(t *testing.T) {
 		{"CSIVolumeHealth=true", "cannot set feature gate CSIVolumeHealth to true: nodekit does not have this feature (ALPHA in v1.37, missing in volume)"},
 		{"GracefulNodeShutdown=false", "cannot set feature gate GracefulNodeShutdown to false: nodekit does not act on it yet (BETA in v1.37, missing in shutdown)"},
 		{"ContextualLogging=false", "cannot set feature gate ContextualLogging to false: nodekit always behaves as with true"},
-		{"ChangeContainerStatusOnKubeletRestart=true", "cannot set feature gate ChangeContainerStatusOnKubeletRestart to true: nodekit always behaves as with false"},
-		{"KubeletInUserNamespace=false", "cannot set feature gate KubeletInUserNamespace to false: nodekit always behaves as with true"},
 		{"StorageVersionAPI=true,SchedulerAsyncPreemption=false", ""}, // of other components, and any value is fine
 		{"DeclarativeValidation=false", "cannot set feature gate DeclarativeValidation to false, feature is locked to true"},
 		{"NoSuchGate=true,PLEGOnDemandRelist=false", "[unrecognized feature gate: NoSuchGate, cannot set feature gate PLEGOnDemandRelist to false, feature is locked to true]"},

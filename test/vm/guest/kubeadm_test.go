@@ -18,7 +18,8 @@ func TestKubeadmNode(t *testing.T) {
 	shortenWatchdog(t)
 	startNode(t)
 	wantProperties(t, "kubelet", map[string]string{"ActiveState": "active", "SubState": "running", "Type": "notify", "WatchdogUSec": "10s"})
-	container := containerOf(runPod(t, "static", "{}"))
+	givePod(t, "static", "{}")
+	container := containerOf(awaitRunning(t, "static"))
 	awaitWatchdog(t, 2)
 
 	mustRun(t, "systemctl", "restart", "kubelet")

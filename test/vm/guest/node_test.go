@@ -15,9 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// startNode brings containerd its images and starts the kubelet; at the end of
-// the test both run on. `systemctl start` returns when the kubelet said that it
-// is ready.
+// startNode starts the kubelet, which runs on after the test, so that its pods
+// can end. `systemctl start` returns when the kubelet said that it is ready.
 func startNode(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -28,10 +27,6 @@ func startNode(t *testing.T) {
 			}
 		}
 	})
-	archives, _ := filepath.Glob("/nodekit/images/*.tar") // the pattern is well-formed
-	for _, archive := range archives {
-		mustRun(t, "ctr", "-n", "k8s.io", "images", "import", archive)
-	}
 	if err := os.MkdirAll(manifests, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -58,6 +53,10 @@ spec:
 `, name, resources))
 	t.Cleanup(func() {
 		takePod(t, name)
+		// A test that failed may have left it stopped.
+		if _, err := command(context.WithoutCancel(t.Context()), "systemctl", "start", "kubelet"); err != nil {
+			t.Error(err)
+		}
 		awaitGone(t, name)
 	})
 }

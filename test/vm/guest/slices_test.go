@@ -117,8 +117,8 @@ func takeAll(t *testing.T) {
 	}
 }
 
-// configure starts the kubelet with more than kubeadm's configuration, and
-// without it after the test.
+// configure starts the kubelet with more than kubeadm's configuration. After the
+// test it is stopped: the next start is without.
 func configure(t *testing.T, fields string) {
 	t.Helper()
 	const dir, extra = "/etc/kubernetes/kubelet.conf.d", "/etc/default/kubelet"
@@ -131,7 +131,7 @@ func configure(t *testing.T, fields string) {
 		if err := os.Remove(extra); err != nil {
 			t.Error(err)
 		}
-		if _, err := command(context.WithoutCancel(t.Context()), "systemctl", "restart", "kubelet"); err != nil {
+		if _, err := command(context.WithoutCancel(t.Context()), "systemctl", "stop", "kubelet"); err != nil {
 			t.Error(err)
 		}
 	})

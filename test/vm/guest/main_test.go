@@ -51,7 +51,7 @@ func eventually(t *testing.T, what string, check func(ctx context.Context) error
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	defer cancel()
-	if err := testbed.Eventually(ctx, 200*time.Millisecond, check); err != nil {
+	if err := testbed.Eventually(ctx, 500*time.Millisecond, check); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 }

@@ -15,9 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// startNode brings containerd its images and starts the kubelet; at the end of
-// the test both run on. `systemctl start` returns when the kubelet said that it
-// is ready.
+// startNode starts the kubelet, which runs on after the test, so that its pods
+// can end. `systemctl start` returns when the kubelet said that it is ready.
 func startNode(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -28,10 +27,6 @@ func startNode(t *testing.T) {
 			}
 		}
 	})
-	archives, _ := filepath.Glob("/nodekit/images/*.tar") // the pattern is well-formed
-	for _, archive := range archives {
-		mustRun(t, "ctr", "-n", "k8s.io", "images", "import", archive)
-	}
 	if err := os.MkdirAll(manifests, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -40,9 +35,8 @@ func startNode(t *testing.T) {
 
 const manifests = "/etc/kubernetes/manifests"
 
-// runPod gives the kubelet a static pod and returns it when its container runs.
-// After the test the pod is gone.
-func runPod(t *testing.T, name, resources string) *corev1.Pod {
+// givePod gives the kubelet a static pod, which is gone after the test.
+func givePod(t *testing.T, name, resources string) {
 	t.Helper()
 	file := filepath.Join(manifests, name+".yaml")
 	writeFile(t, file, fmt.Sprintf(`apiVersion: v1
@@ -57,7 +51,19 @@ spec:
     command: [sh, -c, "trap 'exit 0' TERM; sleep 100000 & wait"]
     resources: %s
 `, name, resources))
-	t.Cleanup(func() { removePod(t, name) })
+	t.Cleanup(func() {
+		takePod(t, name)
+		// A test that failed may have left it stopped.
+		if _, err := command(context.WithoutCancel(t.Context()), "systemctl", "start", "kubelet"); err != nil {
+			t.Error(err)
+		}
+		awaitGone(t, name)
+	})
+}
+
+// awaitRunning returns the pod when its container runs.
+func awaitRunning(t *testing.T, name string) *corev1.Pod {
+	t.Helper()
 	var pod *corev1.Pod
 	eventually(t, "pod "+name+" runs", func(ctx context.Context) (err error) {
 		if pod, err = podNamed(ctx, name); err != nil {
@@ -75,13 +81,17 @@ spec:
 	return pod
 }
 
-// removePod takes the pod's manifest away and waits until the kubelet knows
-// nothing of it any more.
-func removePod(t *testing.T, name string) {
+// takePod takes the pod's manifest away.
+func takePod(t *testing.T, name string) {
 	t.Helper()
 	if err := os.RemoveAll(filepath.Join(manifests, name+".yaml")); err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
+}
+
+// awaitGone waits until the kubelet knows nothing of the pod any more.
+func awaitGone(t *testing.T, name string) {
+	t.Helper()
 	eventually(t, "pod "+name+" is gone", func(ctx context.Context) error {
 		pod, err := podNamed(ctx, name)
 		if err == nil && pod != nil {

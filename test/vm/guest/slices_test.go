@@ -56,22 +56,26 @@ func limits() []limited {
 // lose them, containers are below, and it goes with the pod.
 func TestPodsInSlices(t *testing.T) {
 	startNode(t)
+	giveAll(t)
+	cgroups := map[string]string{} // by the pod's name
 	for _, want := range limits() {
 		t.Run(want.name, func(t *testing.T) {
-			pod := runPod(t, want.name, want.resources)
+			pod := awaitRunning(t, want.name)
 			cgroup := strings.ReplaceAll(want.slice, "UID", strings.ReplaceAll(string(pod.UID), "-", "_"))
-			slice := path.Base(cgroup)
+			cgroups[want.name] = cgroup
 			wantPlace(t, pod, want, cgroup)
-			wantProperties(t, slice, want.systemd)
-
-			mustRun(t, "systemctl", "daemon-reload")
-			wantFiles(t, cgroup, want.files)
-			wantProperties(t, slice, want.systemd)
-
-			removePod(t, want.name)
-			wantGone(t, cgroup)
-			wantProperties(t, slice, map[string]string{"ActiveState": "inactive"})
+			wantProperties(t, path.Base(cgroup), want.systemd)
 		})
+	}
+	mustRun(t, "systemctl", "daemon-reload")
+	for _, want := range limits() {
+		wantFiles(t, cgroups[want.name], want.files)
+		wantProperties(t, path.Base(cgroups[want.name]), want.systemd)
+	}
+	takeAll(t)
+	for _, cgroup := range cgroups {
+		wantGone(t, cgroup)
+		wantProperties(t, path.Base(cgroup), map[string]string{"ActiveState": "inactive"})
 	}
 }
 
@@ -80,19 +84,41 @@ func TestPodsInCgroupfs(t *testing.T) {
 	startNode(t)
 	containerd(t, "SystemdCgroup = false")
 	configure(t, "cgroupDriver: cgroupfs")
+	giveAll(t)
+	cgroups := map[string]string{}
 	for _, want := range limits() {
 		t.Run(want.name, func(t *testing.T) {
-			pod := runPod(t, want.name, want.resources)
-			cgroup := strings.ReplaceAll(want.cgroupfs, "UID", string(pod.UID))
-			wantPlace(t, pod, want, cgroup)
-			removePod(t, want.name)
-			wantGone(t, cgroup)
+			pod := awaitRunning(t, want.name)
+			cgroups[want.name] = strings.ReplaceAll(want.cgroupfs, "UID", string(pod.UID))
+			wantPlace(t, pod, want, cgroups[want.name])
 		})
+	}
+	takeAll(t)
+	for _, cgroup := range cgroups {
+		wantGone(t, cgroup)
 	}
 }
 
-// configure starts the kubelet with more than kubeadm's configuration, and
-// without it after the test.
+// giveAll gives the kubelet all pods at once: they start side by side.
+func giveAll(t *testing.T) {
+	t.Helper()
+	for _, pod := range limits() {
+		givePod(t, pod.name, pod.resources)
+	}
+}
+
+func takeAll(t *testing.T) {
+	t.Helper()
+	for _, pod := range limits() {
+		takePod(t, pod.name)
+	}
+	for _, pod := range limits() {
+		awaitGone(t, pod.name)
+	}
+}
+
+// configure starts the kubelet with more than kubeadm's configuration. After the
+// test it is stopped: the next start is without.
 func configure(t *testing.T, fields string) {
 	t.Helper()
 	const dir, extra = "/etc/kubernetes/kubelet.conf.d", "/etc/default/kubelet"
@@ -105,7 +131,7 @@ func configure(t *testing.T, fields string) {
 		if err := os.Remove(extra); err != nil {
 			t.Error(err)
 		}
-		if _, err := command(context.WithoutCancel(t.Context()), "systemctl", "restart", "kubelet"); err != nil {
+		if _, err := command(context.WithoutCancel(t.Context()), "systemctl", "stop", "kubelet"); err != nil {
 			t.Error(err)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 func TestLoadOrder(t *testing.T) {
@@ -78,5 +79,30 @@ func TestEnsure(t *testing.T) {
 	entries, _ := os.ReadDir(dir)
 	if len(entries) != 1 || entries[0].Name() != kernelFile {
 		t.Errorf("the image has %v", entries)
+	}
+}
+
+// A machine that can not boot says why, and ends.
+func TestFailedBootIsTold(t *testing.T) {
+	Require(t, os.Stderr)
+	dir := t.TempDir()
+	c := Config{Files: filepath.Join(dir, "files.tar"), Unit: "none.service", Console: filepath.Join(dir, "console.log")}
+	if err := os.WriteFile(c.Files, []byte(strings.Repeat("no tar", 512)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	m, err := Start(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := io.ReadAll(m.Output); err != nil || len(out) > 0 {
+		t.Errorf("it wrote %q (%v)", out, err)
+	}
+	if err := m.Wait(); err != nil {
+		t.Error(err)
+	}
+	if console := m.ConsoleTail(20); !strings.Contains(console, "initramfs: can not unpack the files of this run") {
+		t.Errorf("the console does not tell why:\n%s", console)
 	}
 }

@@ -253,6 +253,9 @@ func (a *Agent) engine(client *cri.Client) error {
 	running.OnChange(rotator.Refresh)
 	a.parts.Watcher = running.Watching(a.parts.Watcher)
 	a.runs = append(a.runs, Part{"log-rotation", rotator.Run}, Part{"cgroup-driver", CheckCgroupDriver(a.cfg, client)})
+	if cidr := a.cfg.PodCIDR; cidr != "" {
+		a.runs = append(a.runs, Part{"pod-cidr", TellPodCIDR(cidr, client.UpdateRuntimeConfig, a.log("pod-cidr"))})
+	}
 	return nil
 }
 

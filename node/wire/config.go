@@ -58,6 +58,11 @@ type Config struct {
 	// none.
 	LocalObjects string
 
+	// PodCIDR is handed to the runtime, for its network: the addresses of the pods
+	// of a node without a cluster (podCIDR). In a cluster the Node object has
+	// them, and this stays empty.
+	PodCIDR string
+
 	// NodeObserver is told what happens to pods, for metrics. The other parts
 	// take their Observers in the values above.
 	NodeObserver node.Observer

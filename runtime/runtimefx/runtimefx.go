@@ -57,6 +57,9 @@ func engine(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, c *cri.Client, ru
 	running.OnChange(rotator.Refresh)
 	r.Run(lc, "log-rotation", rotator.Run)
 	r.Run(lc, "cgroup-driver", wire.CheckCgroupDriver(cfg, c))
+	if cfg.PodCIDR != "" {
+		r.Run(lc, "pod-cidr", wire.TellPodCIDR(cfg.PodCIDR, c.UpdateRuntimeConfig, cfg.Log.With("part", "pod-cidr")))
+	}
 	return wire.Engine(c), nil
 }
 

@@ -48,6 +48,9 @@ func translate(ctx context.Context, s settings, log *slog.Logger) (cfg wire.Conf
 	if member, err = membership(s); err != nil {
 		return cfg, nil, err
 	}
+	if member == nil {
+		cfg.PodCIDR = kc.PodCIDR
+	}
 	if member != nil && features.Enabled("NodeDeclaredFeatures") {
 		cfg.Admission.Features = admission.Features{Version: kubernetesVersion, Declared: member.Register.DeclaredFeatures}
 	}

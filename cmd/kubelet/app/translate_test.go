@@ -60,7 +60,7 @@ var elsewhere = map[string]string{
 	"failCgroupV1": "TestCgroupV1",
 	"healthzPort":  "TestRunningAgent", "healthzBindAddress": "TestHealthzAddress",
 	"logging.format": "TestTextLog", "logging.verbosity": "TestVModule", "logging.flushFrequency": "TestLogIsFlushedByTime", "logging.vmodule": "TestVModule",
-	"oomScoreAdj": "TestOOMScoreAdj", "maxOpenFiles": "TestLimitFiles", "enableContentionProfiling": "TestContentionProfiling",
+	"oomScoreAdj": "TestOOMScoreAdj", "podCIDR": "TestPodCIDR", "maxOpenFiles": "TestLimitFiles", "enableContentionProfiling": "TestContentionProfiling",
 	"enableServer": "TestEnableServer", "authentication.webhook.enabled": "TestWhoIsAsked", "authorization.mode": "TestWhoIsAsked",
 	"authentication.x509.clientCAFile": "TestSecurity",
 	"tlsCipherSuites":                  "TestServedTLS", "tlsMinVersion": "TestServedTLS", "tlsCurvePreferences": "TestTLS",

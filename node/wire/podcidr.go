@@ -1,0 +1,39 @@
+package wire
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// podCIDRRetry is how long a runtime that does not take the pod CIDR is left
+// alone.
+const podCIDRRetry = 2 * time.Second
+
+// TellPodCIDR is a part that hands the pod CIDR of a node without a cluster to
+// the runtime, with tell, until it took it. Then it runs until ctx ends.
+func TellPodCIDR(cidr string, tell func(ctx context.Context, cidr string) error, log *slog.Logger) func(context.Context) error {
+	return func(ctx context.Context) error {
+		retry := time.NewTimer(0)
+		defer retry.Stop()
+		told := ""
+		for {
+			select {
+			case <-retry.C:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			err := tell(ctx, cidr)
+			if err == nil {
+				log.Info("the runtime knows the pod CIDR", "podCIDR", cidr)
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			if err.Error() != told && ctx.Err() == nil {
+				told = err.Error()
+				log.Warn("Error updating pod CIDR; trying again", "podCIDR", cidr, "err", err)
+			}
+			retry.Reset(podCIDRRetry)
+		}
+	}
+}

@@ -102,6 +102,7 @@ func specConfig(cfg *wire.Config, kc *config.KubeletConfiguration) {
 	cfg.Spec.Cgroups = resources.CgroupNames{
 		Driver: resources.CgroupDriver(kc.CgroupDriver), Root: cgroupRoot(kc.CgroupRoot),
 	}
+	cfg.Cgroups.PodPids = max(0, *kc.PodPidsLimit) // -1 is as many as the node allows
 	cfg.Spec.CPUQuota = resources.CPUQuota{Enforce: *kc.CPUCFSQuota, Period: kc.CPUCFSQuotaPeriod.Duration}
 }
 

@@ -97,7 +97,7 @@ func TestEveryFieldActs(t *testing.T) {
 		"serializeImagePulls": "true", "maxParallelImagePulls": "2\nserializeImagePulls: false",
 		"cgroupRoot": "/x", "cgroupDriver": "systemd", "cgroupsPerQOS": "true", "cpuCFSQuota": "false", "cpuCFSQuotaPeriod": "50ms",
 		"clusterDNS": "[192.0.2.53]", "clusterDomain": "a.example", "resolvConf": "/other", "seccompDefault": "true", "allowedUnsafeSysctls": "[net.core.somaxconn]",
-		"crashLoopBackOff.maxContainerRestartPeriod": "",
+		"crashLoopBackOff.maxContainerRestartPeriod": "", "podPidsLimit": "99",
 	}
 	for field, value := range map[string]string{
 		"address": "192.0.2.9", "port": "1", "readOnlyPort": "1", "authentication.anonymous.enabled": "true",

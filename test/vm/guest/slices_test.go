@@ -25,29 +25,29 @@ type limited struct {
 	systemd   map[string]string
 }
 
-// limits has one pod of each class. By default the kubelet sets no pids.max.
+// limits has one pod of each class, with a podPidsLimit of 100.
 func limits() []limited {
 	return []limited{
 		{
 			name: "guaranteed", resources: "{limits: {cpu: 500m, memory: 64Mi}}", class: corev1.PodQOSGuaranteed,
 			slice:    "kubepods.slice/kubepods-podUID.slice",
 			cgroupfs: "kubepods/podUID",
-			files:    map[string]string{"memory.max": "67108864", "cpu.weight": "20", "cpu.max": "50000 100000", "pids.max": "max"},
-			systemd:  map[string]string{"MemoryMax": "67108864", "CPUWeight": "20", "CPUQuotaPerSecUSec": "500ms", "TasksMax": "infinity"},
+			files:    map[string]string{"memory.max": "67108864", "cpu.weight": "20", "cpu.max": "50000 100000", "pids.max": "100"},
+			systemd:  map[string]string{"MemoryMax": "67108864", "CPUWeight": "20", "CPUQuotaPerSecUSec": "500ms", "TasksMax": "100"},
 		},
 		{
 			name: "burstable", resources: "{requests: {cpu: 250m, memory: 32Mi}, limits: {cpu: 750m, memory: 48Mi}}", class: corev1.PodQOSBurstable,
 			slice:    "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podUID.slice",
 			cgroupfs: "kubepods/burstable/podUID",
-			files:    map[string]string{"memory.max": "50331648", "cpu.weight": "10", "cpu.max": "75000 100000", "pids.max": "max"},
-			systemd:  map[string]string{"MemoryMax": "50331648", "CPUWeight": "10", "CPUQuotaPerSecUSec": "750ms", "TasksMax": "infinity"},
+			files:    map[string]string{"memory.max": "50331648", "cpu.weight": "10", "cpu.max": "75000 100000", "pids.max": "100"},
+			systemd:  map[string]string{"MemoryMax": "50331648", "CPUWeight": "10", "CPUQuotaPerSecUSec": "750ms", "TasksMax": "100"},
 		},
 		{
 			name: "besteffort", resources: "{}", class: corev1.PodQOSBestEffort,
 			slice:    "kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-podUID.slice",
 			cgroupfs: "kubepods/besteffort/podUID",
-			files:    map[string]string{"memory.max": "max", "cpu.weight": "1", "cpu.max": "max 100000", "pids.max": "max"},
-			systemd:  map[string]string{"MemoryMax": "infinity", "CPUWeight": "1", "CPUQuotaPerSecUSec": "infinity", "TasksMax": "infinity"},
+			files:    map[string]string{"memory.max": "max", "cpu.weight": "1", "cpu.max": "max 100000", "pids.max": "100"},
+			systemd:  map[string]string{"MemoryMax": "infinity", "CPUWeight": "1", "CPUQuotaPerSecUSec": "infinity", "TasksMax": "100"},
 		},
 	}
 }
@@ -56,6 +56,7 @@ func limits() []limited {
 // lose them, containers are below, and it goes with the pod.
 func TestPodsInSlices(t *testing.T) {
 	startNode(t)
+	configure(t, "podPidsLimit: 100")
 	giveAll(t)
 	cgroups := map[string]string{} // by the pod's name
 	for _, want := range limits() {
@@ -83,7 +84,7 @@ func TestPodsInSlices(t *testing.T) {
 func TestPodsInCgroupfs(t *testing.T) {
 	startNode(t)
 	containerd(t, "SystemdCgroup = false")
-	configure(t, "cgroupDriver: cgroupfs")
+	configure(t, "cgroupDriver: cgroupfs\npodPidsLimit: 100")
 	giveAll(t)
 	cgroups := map[string]string{}
 	for _, want := range limits() {

@@ -11,7 +11,9 @@ import (
 func TestPodCIDR(t *testing.T) {
 	b := newBed(t)
 	logs, stop := start(t, b.flags(t, "podCIDR: 10.8.0.0/24\n"))
-	await(t, "word of the pod CIDR", func() bool { return strings.Contains(logs.String(), `"the runtime knows the pod CIDR" part="pod-cidr" podCIDR="10.8.0.0/24"`) })
+	await(t, "word of the pod CIDR", func() bool {
+		return strings.Contains(logs.String(), `"the runtime knows the pod CIDR" part="pod-cidr" podCIDR="10.8.0.0/24"`)
+	})
 	if n := b.world.Calls(runtimetest.MethodUpdateRuntimeConfig); n != 1 {
 		t.Errorf("told %d times", n)
 	}

@@ -37,6 +37,10 @@ func (d *decision) containerStatus(c *container) corev1.ContainerStatus {
 	d.addRun(c, &st)
 	running := c.running()
 	switch waiting := d.waiting(c); {
+	case running != nil && neverSeenRunning(*running):
+		if !d.heldState(c, &st) {
+			st.State.Waiting, st.LastTerminationState.Terminated = d.neverRan(), c.mem.Last
+		}
 	case running != nil:
 		st.State.Running = &corev1.ContainerStateRunning{StartedAt: stamp(running.StartedAt)}
 		st.LastTerminationState.Terminated = d.lastEnd(c, running.ID)
@@ -73,6 +77,13 @@ func (c *container) running() *runtime.Container {
 		return nil
 	}
 	return r
+}
+
+// neverSeenRunning says that nobody knows of a start: a runtime that was killed
+// while it started the container may call its state unknown afterwards. Whoever
+// was told that it runs would see it restarted.
+func neverSeenRunning(r runtime.Container) bool {
+	return r.State == runtime.ContainerUnknown && r.StartedAt.IsZero()
 }
 
 // addRun names the newest run and its image.

@@ -427,6 +427,44 @@ func TestUnknownIsStoppedFirst(t *testing.T) {
 	w.expect("StopContainer a 30s", "StartContainer a#1")
 }
 
+// A runtime that was killed while it started a container calls its state
+// unknown, and knows no start: who is told that such a container runs sees a
+// container restarted that never was up.
+func TestUnknownThatNeverStartedIsNotToldAsRunning(t *testing.T) {
+	w := newWorld(t, newPod(corev1.RestartPolicyAlways, mainC("a")))
+	w.hold[StartContainer], w.hold[StopContainer] = true, true
+	w.settle()
+	cutOff := w.newContainer("a", 0, "sb0")
+	cutOff.State, cutOff.StartedAt = runtime.ContainerUnknown, time.Time{}
+	w.addContainer(cutOff)
+	w.seen.Failed[KeyContainer("a")] = Failure{Reason: "RunContainerError", Message: "connection closed"}
+	delete(w.busy, KeyContainer("a"))
+	w.settle()
+	w.expectState("a", waitCreating)
+	if st := w.status("a"); st.Ready {
+		t.Fatalf("ready: %+v", st)
+	}
+	w.hold[StartContainer], w.hold[StopContainer] = false, false
+	w.setContainer("a-0", func(c *runtime.Container) { c.State, c.ExitCode = runtime.ContainerExited, 255 })
+	w.land(KeyContainer("a"))
+	w.after(time.Minute)
+	w.expectState("a", "running")
+}
+
+// What was told to run stays so until its end is known.
+func TestUnknownThatRanStaysToldAsRunning(t *testing.T) {
+	w := newWorld(t, newPod(corev1.RestartPolicyAlways, mainC("a")))
+	w.settle()
+	w.expectState("a", "running")
+	w.hold[StopContainer] = true
+	w.setContainer("a-0", func(c *runtime.Container) { c.State, c.StartedAt = runtime.ContainerUnknown, time.Time{} })
+	w.settle()
+	w.expectState("a", "running")
+	w.restartAgent()
+	w.settle()
+	w.expectState("a", "running")
+}
+
 func TestDeadContainersAreRemoved(t *testing.T) {
 	w := newWorld(t, newPod(corev1.RestartPolicyAlways, mainC("a")))
 	w.want.Rules.KeepDead = 2

@@ -38,6 +38,16 @@ type MountRequest struct {
 	// pods/UID/plugins/PLUGIN/NAME. The plugin makes it when it needs it; the
 	// manager removes it after Unmount.
 	MetaDir string
+	// FSGroup is the group that shall own the volume's files; nil: leave them.
+	// A plugin that does not see to it itself sets [MountResult.SetOwner].
+	FSGroup *FSGroup
+}
+
+// FSGroup is fsGroup and fsGroupChangePolicy of a pod's securityContext.
+type FSGroup struct {
+	ID int64
+	// Policy is FSGroupChangeAlways, also where the pod does not say.
+	Policy corev1.PodFSGroupChangePolicy
 }
 
 // MountResult says where the volume is. For most plugins that is Dir; for
@@ -47,6 +57,9 @@ type MountResult struct {
 	// RefreshAt is when to call Mount again although no object changed, as for
 	// a token that is to be renewed; zero: never. See [MountedResult.Follows].
 	RefreshAt time.Time
+	// SetOwner asks the manager to give the files at HostPath to
+	// [MountRequest.FSGroup], if there is one.
+	SetOwner bool
 }
 
 // MountedRequest asks about one volume.

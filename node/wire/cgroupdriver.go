@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"nodekit.dev/internal/tasks"
 	"nodekit.dev/resources"
 )
 
@@ -45,14 +46,7 @@ func CheckCgroupDriver(cfg Config, asker CgroupDriverAsker) func(context.Context
 // askCgroupDriver asks until there is an answer; "" is that of a runtime that
 // does not tell.
 func askCgroupDriver(ctx context.Context, asker CgroupDriverAsker, log *slog.Logger) (string, error) {
-	retry := time.NewTimer(0)
-	defer retry.Stop()
 	for {
-		select {
-		case <-retry.C:
-		case <-ctx.Done():
-			return "", ctx.Err()
-		}
 		driver, err := asker.CgroupDriver(ctx)
 		if err == nil {
 			return driver, nil
@@ -63,6 +57,8 @@ func askCgroupDriver(ctx context.Context, asker CgroupDriverAsker, log *slog.Log
 			return "", nil
 		}
 		log.Debug("the runtime's cgroup driver is not known yet", "err", err)
-		retry.Reset(cgroupDriverRetry)
+		if err := tasks.Pause(ctx, cgroupDriverRetry); err != nil {
+			return "", err
+		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"nodekit.dev/internal/tasks"
 )
 
 // podCIDRRetry is how long a runtime that does not take the pod CIDR is left
@@ -14,15 +16,8 @@ const podCIDRRetry = 2 * time.Second
 // the runtime, with tell, until it took it. Then it runs until ctx ends.
 func TellPodCIDR(cidr string, tell func(ctx context.Context, cidr string) error, log *slog.Logger) func(context.Context) error {
 	return func(ctx context.Context) error {
-		retry := time.NewTimer(0)
-		defer retry.Stop()
 		told := ""
 		for {
-			select {
-			case <-retry.C:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
 			err := tell(ctx, cidr)
 			if err == nil {
 				log.Info("the runtime knows the pod CIDR", "podCIDR", cidr)
@@ -33,7 +28,9 @@ func TellPodCIDR(cidr string, tell func(ctx context.Context, cidr string) error,
 				told = err.Error()
 				log.Warn("Error updating pod CIDR; trying again", "podCIDR", cidr, "err", err)
 			}
-			retry.Reset(podCIDRRetry)
+			if err := tasks.Pause(ctx, podCIDRRetry); err != nil {
+				return err
+			}
 		}
 	}
 }

@@ -133,6 +133,8 @@ func state(s config.State, text string) string {
 	switch s {
 	case config.Acts:
 		return "acts on it"
+	case config.InCluster:
+		return "acts on it in a cluster; says so at start where it stands alone"
 	case config.Later:
 		return "not yet, with a warning: " + text
 	case config.Moot:

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"nodekit.dev/test/integration/testbed"
 )
 
 // said is the output of tests with -test.v=test2json, as it comes over a serial
@@ -28,13 +30,10 @@ const said = `^=== RUN   TestA
 panic: no way
 `
 
-// replayEnv makes TestReplay one that fails.
+// replayEnv makes TestResultsAreReported report what was said: its child, which fails.
 const replayEnv = "NODEKIT_VM_REPLAY"
 
-func TestReplay(t *testing.T) {
-	if os.Getenv(replayEnv) == "" {
-		t.Skip("run by TestResultsAreReported")
-	}
+func replay(t *testing.T) {
 	r, wait, err := convert(strings.NewReader(strings.NewReplacer("^", "\x16", "\n", "\r\n").Replace(said)))
 	if err != nil {
 		t.Fatal(err)
@@ -47,25 +46,38 @@ func TestReplay(t *testing.T) {
 
 // What tests say in the machine, the tests here say too.
 func TestResultsAreReported(t *testing.T) {
-	self := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestReplay$/^Test.$", "-test.v")
-	self.Env = append(os.Environ(), replayEnv+"=1")
-	out, err := self.CombinedOutput()
-	if err == nil {
-		t.Error("it passed")
+	if os.Getenv(replayEnv) != "" {
+		replay(t)
+		return
 	}
+	out := replayed(t, "")
 	for _, want := range []string{
-		"--- PASS: TestReplay/TestA ", "a_test.go:1: a note\n",
-		"--- FAIL: TestReplay/TestB ", "--- FAIL: TestReplay/TestB/one ", "b_test.go:2: not so\n",
-		"--- SKIP: TestReplay/TestC ", "c_test.go:3: needs more\n",
-		"--- FAIL: TestReplay/TestD ", "panic: no way\n",
+		"--- PASS: TestResultsAreReported/TestA ", "a_test.go:1: a note\n",
+		"--- FAIL: TestResultsAreReported/TestB ", "--- FAIL: TestResultsAreReported/TestB/one ", "b_test.go:2: not so\n",
+		"--- SKIP: TestResultsAreReported/TestC ", "c_test.go:3: needs more\n",
+		"--- FAIL: TestResultsAreReported/TestD ", "panic: no way\n",
 	} {
-		if !strings.Contains(string(out), want) {
+		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in:\n%s", want, out)
 		}
 	}
 	for _, no := range []string{"\r", "not chosen"} {
-		if strings.Contains(string(out), no) {
+		if strings.Contains(out, no) {
 			t.Errorf("%q is in:\n%s", no, out)
 		}
 	}
+	if out := replayed(t, "1"); !strings.Contains(out, "--- FAIL: TestResultsAreReported/TestC ") {
+		t.Errorf("with %s a skip in the machine is no failure:\n%s", testbed.RequireAllEnv, out)
+	}
+}
+
+// replayed is the output of a child that reports what was said.
+func replayed(t *testing.T, requireAll string) string {
+	self := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestResultsAreReported$/^Test.$", "-test.v")
+	self.Env = append(os.Environ(), replayEnv+"=1", testbed.RequireAllEnv+"="+requireAll)
+	out, err := self.CombinedOutput()
+	if err == nil {
+		t.Error("it passed")
+	}
+	return string(out)
 }

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
+
+	"nodekit.dev/test/integration/testbed"
 )
 
 // event is what `go tool test2json` says of one line of a test's output.
@@ -81,6 +84,9 @@ func settle(t *testing.T, verdict string) {
 	case "fail":
 		t.Fail()
 	case "skip":
+		if os.Getenv(testbed.RequireAllEnv) != "" {
+			t.Fatalf("%s is set, and this test did not run in the machine", testbed.RequireAllEnv)
+		}
 		t.SkipNow()
 	}
 }

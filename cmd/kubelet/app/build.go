@@ -47,6 +47,8 @@ func build(ctx context.Context, s settings, log *slog.Logger) (*built, error) {
 	if member != nil {
 		meters.observeCluster(member)
 		opts = append(opts, clusterfx.Join(*member), nodefx.Populate(&connection))
+	} else {
+		warnAlone(log, s.loaded)
 	}
 	for _, more := range s.agent {
 		extra, err := more(s.loaded)

@@ -75,7 +75,7 @@ func (p *preflighter) add(kind, name string, v verdict, note string) {
 // ofState is the verdict on something that is set.
 func ofState(state config.State, text string) (verdict, string) {
 	switch state {
-	case config.Acts:
+	case config.Acts, config.InCluster:
 		return same, ""
 	case config.Moot:
 		return same, text

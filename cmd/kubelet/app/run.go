@@ -159,6 +159,19 @@ func warnAbout(log *slog.Logger, s settings) {
 	}
 }
 
+// warnAlone says what was set and has no effect in an agent without a cluster.
+func warnAlone(log *slog.Logger, loaded *config.Loaded) {
+	var fields []string
+	for _, f := range loaded.SetFields() {
+		if f.State == config.InCluster {
+			fields = append(fields, f.Path)
+		}
+	}
+	if len(fields) > 0 {
+		log.Warn("these configuration fields have no effect without a cluster (no --kubeconfig)", "fields", fields)
+	}
+}
+
 // built is an agent and what serves it.
 type built struct {
 	*nodefx.Agent

@@ -14,6 +14,9 @@ type State string
 const (
 	// Acts: nodekit acts on it.
 	Acts State = "acts"
+	// InCluster: nodekit acts on it where the agent is a member of a cluster, and
+	// tells at start where it is not.
+	InCluster State = "cluster"
 	// Later: accepted with a warning that names the part of nodekit that does
 	// not do it yet.
 	Later State = "later"
@@ -77,11 +80,12 @@ func (t FieldTable) Of(path string) (FieldInfo, bool) {
 	return FieldInfo{}, false
 }
 
-// ActedOn lists the paths of the fields that nodekit acts on, sorted.
+// ActedOn lists the paths of the fields that nodekit acts on, if only in a
+// cluster, sorted.
 func ActedOn() []string {
 	var out []string
 	for _, f := range Fields() {
-		if f.State == Acts {
+		if f.State == Acts || f.State == InCluster {
 			out = append(out, f.Path)
 		}
 	}

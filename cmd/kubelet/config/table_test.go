@@ -23,7 +23,7 @@ func TestFieldTable(t *testing.T) {
 		if !covers[f.Path] {
 			t.Errorf("fields.txt: %s is no field of KubeletConfiguration", f.Path)
 		}
-		if !slices.Contains([]State{Acts, Later, Moot, Differs, Refused}, f.State) || (f.Text == "") != (f.State == Acts) {
+		if !slices.Contains([]State{Acts, InCluster, Later, Moot, Differs, Refused}, f.State) || (f.Text == "") != (f.State == Acts || f.State == InCluster) {
 			t.Errorf("fields.txt: %s: state %q, text %q", f.Path, f.State, f.Text)
 		}
 	}
@@ -61,7 +61,7 @@ func TestFlagTable(t *testing.T) {
 		if wants := f.Field != "" && !slices.Contains(undeprecated, f.Name); wants != (f.Deprecated == fileInstead) {
 			t.Errorf("--%s: deprecation %q", f.Name, f.Deprecated)
 		}
-		if !slices.Contains([]State{Acts, Later, Moot, Differs, Refused}, f.State) || f.Usage == "" || f.Theme == "" || f.Type == "" {
+		if !slices.Contains([]State{Acts, InCluster, Later, Moot, Differs, Refused}, f.State) || f.Usage == "" || f.Theme == "" || f.Type == "" {
 			t.Errorf("--%s: %+v", f.Name, f)
 		}
 	}

@@ -97,7 +97,7 @@ func (m *Manager) locate(ctx context.Context, req ContainerMountsRequest, name s
 		return MountedResult{}, err
 	}
 	where, err := plugin.Mounted(ctx, m.mountedRequest(string(req.Pod.UID), s, plugin))
-	if err == nil && !where.Mounted {
+	if err == nil && (!where.Mounted || m.owing(string(req.Pod.UID), name)) {
 		err = errNotMounted
 	}
 	if err == nil && where.Follows {

@@ -39,6 +39,12 @@ func (l layout) subPath(uid, volume, container string, index int) string {
 	return filepath.Join(l.subPaths(uid, volume), container, strconv.Itoa(index))
 }
 
+// owing is there while the files of a mounted volume may still have to be given
+// to the pod's group.
+func (l layout) owing(uid, volume string) string {
+	return filepath.Join(l.pod(uid), "volume-owners", volume)
+}
+
 func escape(plugin string) string   { return strings.ReplaceAll(plugin, "/", "~") }
 func unescape(plugin string) string { return strings.ReplaceAll(plugin, "~", "/") }
 

@@ -38,6 +38,10 @@ type Observer struct {
 	// could not be brought up to date. The error reads and answers as that of
 	// Mount does.
 	RefreshFailed func(pod *corev1.Pod, err error)
+	// OwnershipSlow is called, after half a minute and then each minute, while the
+	// files of a volume are given to the pod's group, with what users are told
+	// (the stock reason is VolumePermissionChangeInProgress).
+	OwnershipSlow func(pod *corev1.Pod, message string)
 }
 
 // Operation is one finished call of a plugin.

@@ -38,8 +38,9 @@ type MountRequest struct {
 	// pods/UID/plugins/PLUGIN/NAME. The plugin makes it when it needs it; the
 	// manager removes it after Unmount.
 	MetaDir string
-	// FSGroup is the group that shall own the volume's files; nil: leave them.
-	// A plugin that does not see to it itself sets [MountResult.SetOwner].
+	// FSGroup is the group that shall own the volume's files; nil: leave them,
+	// as for a block device and what the pod may only read. A plugin that does
+	// not see to it itself sets [MountResult.SetOwner].
 	FSGroup *FSGroup
 }
 
@@ -58,7 +59,8 @@ type MountResult struct {
 	// a token that is to be renewed; zero: never. See [MountedResult.Follows].
 	RefreshAt time.Time
 	// SetOwner asks the manager to give the files at HostPath to
-	// [MountRequest.FSGroup], if there is one.
+	// [MountRequest.FSGroup], if there is one. The volume counts as mounted once
+	// that is done: what was cut off is done by the next Mount.
 	SetOwner bool
 }
 

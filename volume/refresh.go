@@ -66,14 +66,16 @@ func (m *Manager) refreshVolume(ctx context.Context, pod *corev1.Pod, s Source, 
 // volume is held.
 func (m *Manager) mountLocked(ctx context.Context, kind string, pod *corev1.Pod, s Source, plugin Plugin) (MountResult, error) {
 	id := volumeID{string(pod.UID), s.Volume.Name}
+	req := MountRequest{
+		Pod:     pod,
+		Source:  s,
+		Dir:     m.layout.volume(id.uid, plugin.Name(), s.Name()),
+		MetaDir: m.layout.meta(id.uid, plugin.Name(), s.Name()),
+		FSGroup: fsGroupOf(pod, s),
+	}
 	var result MountResult
 	err := m.operate(ctx, Operation{Kind: kind, Plugin: plugin.Name(), UID: id.uid, Volume: id.name}, func() (err error) {
-		result, err = plugin.Mount(ctx, MountRequest{
-			Pod:     pod,
-			Source:  s,
-			Dir:     m.layout.volume(id.uid, plugin.Name(), s.Name()),
-			MetaDir: m.layout.meta(id.uid, plugin.Name(), s.Name()),
-		})
+		result, err = m.mountOwned(ctx, plugin, req)
 		return err
 	})
 	m.upkeep.wrote(pod, id, result.RefreshAt, err == nil)

@@ -146,7 +146,7 @@ func (m *Manager) Mounted(ctx context.Context, uid string) ([]string, error) {
 // isMounted asks the plugin; one that this agent does not have mounts nothing.
 func (m *Manager) isMounted(ctx context.Context, uid, name string, s Source) (bool, error) {
 	plugin := m.plugin(name)
-	if plugin == nil {
+	if plugin == nil || m.owing(uid, s.Volume.Name) {
 		return false, nil
 	}
 	where, err := plugin.Mounted(ctx, m.mountedRequest(uid, s, plugin))

@@ -65,6 +65,9 @@ func (m *Manager) unmount(ctx context.Context, uid, name string) error {
 		}
 		m.log.DebugContext(ctx, "volume unmounted", "uid", uid, "volume", name, "plugin", v.plugin)
 	}
+	if err := m.settled(uid, name); err != nil {
+		return err
+	}
 	return m.removeClaim(uid, name)
 }
 

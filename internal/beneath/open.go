@@ -35,6 +35,18 @@ func OpenOrMkdir(root *os.File, rel string, mode uint32) (*os.File, error) {
 	return openOrMkdir(root, rel, mode, openBeneath)
 }
 
+// OpenOnMount opens the file name in the directory dirfd, whatever it is and a
+// symlink as itself, as a handle (O_PATH), for walks over many files. Where
+// another mount begins there, the error is EXDEV.
+func OpenOnMount(dirfd int, name string) (int, error) {
+	const flags = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	fd, err := openat2(dirfd, name, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_NO_XDEV})
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+		return openByMountID(dirfd, name, flags)
+	}
+	return fd, err
+}
+
 // ErrEscapes says that a path leads out of its root.
 var ErrEscapes = errors.New("path leads out of its directory")
 

@@ -162,7 +162,12 @@ func openDirOnMount(parent int, name string) (int, error) {
 
 // openDirByMountID is openDirOnMount without openat2.
 func openDirByMountID(parent int, name string) (int, error) {
-	fd, err := unix.Openat(parent, name, readDir, 0)
+	return openByMountID(parent, name, readDir)
+}
+
+// openByMountID opens a file unless another mount starts there.
+func openByMountID(parent int, name string, flags int) (int, error) {
+	fd, err := unix.Openat(parent, name, flags, 0)
 	if err != nil {
 		return -1, err
 	}

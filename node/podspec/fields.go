@@ -92,7 +92,7 @@ func podSecurityRule(path string) (rule, bool) {
 	case "fsGroup":
 		return rule{acted, "a supplemental group here; ownership of volumes in package volume"}, true
 	case "fsGroupChangePolicy":
-		return rule{harmless, "only about the cost of volumes that keep their owner, which are refused"}, true
+		return rule{acted, "package volume"}, true
 	case "seLinuxChangePolicy":
 		return rule{harmless, "only about volumes that are mounted with a context, which are refused"}, true
 	case "windowsOptions":

@@ -154,6 +154,11 @@ func VolumeConfig(cfg Config, events EventWriter, claims Claims) volume.Config {
 	if out.Observer.RefreshFailed == nil && events != nil {
 		out.Observer.RefreshFailed = func(pod *corev1.Pod, err error) { Warn(events, pod, "FailedMount", err.Error()) }
 	}
+	if out.Observer.OwnershipSlow == nil && events != nil {
+		out.Observer.OwnershipSlow = func(pod *corev1.Pod, message string) {
+			Warn(events, pod, "VolumePermissionChangeInProgress", message)
+		}
+	}
 	return out
 }
 

@@ -39,7 +39,8 @@ type ContainerMountsRequest struct {
 // volume-subpaths, where nobody can exchange them. Idempotent. Errors have the
 // reason CreateContainerConfigError.
 func (m *Manager) ContainerMounts(ctx context.Context, req ContainerMountsRequest) ([]ContainerMount, error) {
-	mounts, ok := volumeMounts(req.Pod, req.Container)
+	c, ok := container(req.Pod, req.Container)
+	mounts := c.VolumeMounts
 	if !ok {
 		return nil, reasoned.New(reasonConfig, fmt.Errorf("the pod has no container %q", req.Container)).Final()
 	}
@@ -96,6 +97,9 @@ func (m *Manager) locate(ctx context.Context, req ContainerMountsRequest, name s
 	if err := checkName("container", req.Container); err != nil {
 		return MountedResult{}, err
 	}
+	if s.Block() {
+		return MountedResult{}, reasoned.New(reasonConfig, fmt.Errorf("volume %s has volumeMode Block, but is specified in volumeMounts", name)).Final()
+	}
 	where, err := plugin.Mounted(ctx, m.mountedRequest(string(req.Pod.UID), s, plugin))
 	if err == nil && (!where.Mounted || m.owing(string(req.Pod.UID), name)) {
 		err = errNotMounted
@@ -106,19 +110,19 @@ func (m *Manager) locate(ctx context.Context, req ContainerMountsRequest, name s
 	return where, err
 }
 
-// volumeMounts finds a container of any kind by name.
-func volumeMounts(pod *corev1.Pod, name string) ([]corev1.VolumeMount, bool) {
+// container finds a container of any kind by name.
+func container(pod *corev1.Pod, name string) (corev1.Container, bool) {
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		if c.Name == name {
-			return c.VolumeMounts, true
+			return c, true
 		}
 	}
 	for _, c := range pod.Spec.EphemeralContainers {
 		if c.Name == name {
-			return c.VolumeMounts, true
+			return corev1.Container(c.EphemeralContainerCommon), true
 		}
 	}
-	return nil, false
+	return corev1.Container{}, false
 }
 
 // recursiveReadOnly decides on the field of that name.

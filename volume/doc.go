@@ -13,6 +13,7 @@
 //
 //	ROOT/pods/UID/volumes/PLUGIN/VOLUME                    the volume ("/" of the plugin's name as "~")
 //	ROOT/pods/UID/volumes/PLUGIN/VOLUME.deleting~          a volume on its way out
+//	ROOT/pods/UID/volumeDevices/PLUGIN/VOLUME              one that is a block device
 //	ROOT/pods/UID/plugins/PLUGIN/VOLUME                    what the plugin notes about it
 //	ROOT/pods/UID/volume-subpaths/VOLUME/CONTAINER/INDEX   bind mount of a subPath
 //

@@ -21,10 +21,24 @@ type layout struct{ root string }
 func (l layout) pods() string                { return filepath.Join(l.root, "pods") }
 func (l layout) pod(uid string) string       { return filepath.Join(l.pods(), uid) }
 func (l layout) volumes(uid string) string   { return filepath.Join(l.pod(uid), "volumes") }
+func (l layout) devices(uid string) string   { return filepath.Join(l.pod(uid), "volumeDevices") }
 func (l layout) allSubPaths(u string) string { return filepath.Join(l.pod(u), "volume-subpaths") }
 
 func (l layout) volume(uid, plugin, volume string) string {
 	return filepath.Join(l.volumes(uid), escape(plugin), volume)
+}
+
+// device is the place of a volume that is a block device.
+func (l layout) device(uid, plugin, volume string) string {
+	return filepath.Join(l.devices(uid), escape(plugin), volume)
+}
+
+// place is where a volume's own directory, link or file is.
+func (l layout) place(uid, plugin string, s Source) string {
+	if s.Block() {
+		return l.device(uid, plugin, s.Name())
+	}
+	return l.volume(uid, plugin, s.Name())
 }
 
 func (l layout) meta(uid, plugin, volume string) string {

@@ -32,7 +32,9 @@ type MountRequest struct {
 	Pod *corev1.Pod
 	Source
 	// Dir is the volume's own directory, pods/UID/volumes/PLUGIN/NAME, with
-	// [Source.Name]. The plugin makes it, with its parents, when it needs it.
+	// [Source.Name]. The plugin makes it, with its parents, when it needs it. For
+	// a block device it is pods/UID/volumeDevices/PLUGIN/NAME, which may as well
+	// become a link or a file.
 	Dir string
 	// MetaDir is where the plugin may note what it must know after a restart,
 	// pods/UID/plugins/PLUGIN/NAME. The plugin makes it when it needs it; the
@@ -52,7 +54,8 @@ type FSGroup struct {
 }
 
 // MountResult says where the volume is. For most plugins that is Dir; for
-// hostPath it is the path of the spec.
+// hostPath it is the path of the spec, and for a block device the device, or
+// what links to it or has it mounted.
 type MountResult struct {
 	HostPath string
 	// RefreshAt is when to call Mount again although no object changed, as for

@@ -69,7 +69,7 @@ func (m *Manager) mountLocked(ctx context.Context, kind string, pod *corev1.Pod,
 	req := MountRequest{
 		Pod:     pod,
 		Source:  s,
-		Dir:     m.layout.volume(id.uid, plugin.Name(), s.Name()),
+		Dir:     m.layout.place(id.uid, plugin.Name(), s),
 		MetaDir: m.layout.meta(id.uid, plugin.Name(), s.Name()),
 		FSGroup: fsGroupOf(pod, s),
 	}
@@ -110,7 +110,7 @@ func mountError(volume string, err error) error {
 func (m *Manager) mountedRequest(uid string, s Source, plugin Plugin) MountedRequest {
 	return MountedRequest{
 		UID:     uid,
-		Dir:     m.layout.volume(uid, plugin.Name(), s.Name()),
+		Dir:     m.layout.place(uid, plugin.Name(), s),
 		MetaDir: m.layout.meta(uid, plugin.Name(), s.Name()),
 		Source:  s,
 	}

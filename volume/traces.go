@@ -21,11 +21,19 @@ type traces struct {
 type diskVolume struct {
 	plugin   string // unescaped; empty: only subPaths, under the name in the pod
 	name     string // as in Source.Name
+	block    bool   // it is a device
 	deleting bool
 }
 
 func (r claimRecord) owns(v diskVolume) bool {
-	return r.Plugin == v.plugin && r.PersistentVolume.Name == v.name
+	return r.Plugin == v.plugin && r.PersistentVolume.Name == v.name && r.source(corev1.Volume{}).Block() == v.block
+}
+
+func (l layout) disk(uid string, v diskVolume) string {
+	if v.block {
+		return l.device(uid, v.plugin, v.name)
+	}
+	return l.volume(uid, v.plugin, v.name)
 }
 
 // owners are the volumes whose claim has the directory.
@@ -76,21 +84,15 @@ func (m *Manager) onDisk(uid string) (traces, error) {
 		return traces{}, err
 	}
 	found := traces{records: records}
-	plugins, err := dirs(m.layout.volumes(uid))
-	if err != nil {
-		return traces{}, err
-	}
 	whole := map[string]bool{}
-	for _, plugin := range plugins {
-		names, err := dirs(filepath.Join(m.layout.volumes(uid), plugin))
+	for _, block := range []bool{false, true} {
+		list, err := m.diskVolumes(uid, block)
 		if err != nil {
 			return traces{}, err
 		}
-		for _, name := range names {
-			name, deleting := strings.CutSuffix(name, deletingSuffix)
-			v := diskVolume{plugin: unescape(plugin), name: name, deleting: deleting}
+		for _, v := range list {
 			found.dirs = append(found.dirs, v)
-			whole[name] = whole[name] || !found.recorded(v)
+			whole[v.name] = whole[v.name] || !found.recorded(v)
 		}
 	}
 	subPaths, err := dirs(m.layout.allSubPaths(uid))
@@ -100,6 +102,33 @@ func (m *Manager) onDisk(uid string) (traces, error) {
 		}
 	}
 	return found, err
+}
+
+// diskVolumes are the volumes that have a directory, or those that have a place
+// as a device, which may also be a file or a link.
+func (m *Manager) diskVolumes(uid string, block bool) ([]diskVolume, error) {
+	top := m.layout.volumes(uid)
+	if block {
+		top = m.layout.devices(uid)
+	}
+	plugins, err := dirs(top)
+	if err != nil {
+		return nil, err
+	}
+	var list []diskVolume
+	for _, plugin := range plugins {
+		found, err := entries(filepath.Join(top, plugin))
+		if err != nil {
+			return nil, err
+		}
+		for _, entry := range found {
+			if block || entry.IsDir() {
+				name, deleting := strings.CutSuffix(entry.Name(), deletingSuffix)
+				list = append(list, diskVolume{plugin: unescape(plugin), name: name, block: block, deleting: deleting})
+			}
+		}
+	}
+	return list, nil
 }
 
 // Mounted lists the volumes of the pod that are mounted completely, sorted, by
@@ -113,8 +142,8 @@ func (m *Manager) Mounted(ctx context.Context, uid string) ([]string, error) {
 		return nil, fmt.Errorf("volumes of pod %s: %w", uid, err)
 	}
 	var mounted []string
-	add := func(name, plugin string, s Source) error {
-		is, err := m.isMounted(ctx, uid, plugin, s)
+	add := func(name, plugin, dir string, s Source) error {
+		is, err := m.isMounted(ctx, uid, plugin, dir, s)
 		if err != nil {
 			return fmt.Errorf("volume %q of pod %s: %w", name, uid, err)
 		}
@@ -124,7 +153,8 @@ func (m *Manager) Mounted(ctx context.Context, uid string) ([]string, error) {
 		return nil
 	}
 	for name, record := range found.records {
-		if err := add(name, record.Plugin, record.source(corev1.Volume{Name: name})); err != nil {
+		s := record.source(corev1.Volume{Name: name})
+		if err := add(name, record.Plugin, m.layout.place(uid, record.Plugin, s), s); err != nil {
 			return nil, err
 		}
 	}
@@ -134,7 +164,7 @@ func (m *Manager) Mounted(ctx context.Context, uid string) ([]string, error) {
 		case v.plugin == "": // only subPaths are left of it: a volume without a directory
 			mounted = append(mounted, v.name)
 		default:
-			if err := add(v.name, v.plugin, Source{Volume: corev1.Volume{Name: v.name}}); err != nil {
+			if err := add(v.name, v.plugin, m.layout.disk(uid, v), Source{Volume: corev1.Volume{Name: v.name}}); err != nil {
 				return nil, err
 			}
 		}
@@ -144,11 +174,13 @@ func (m *Manager) Mounted(ctx context.Context, uid string) ([]string, error) {
 }
 
 // isMounted asks the plugin; one that this agent does not have mounts nothing.
-func (m *Manager) isMounted(ctx context.Context, uid, name string, s Source) (bool, error) {
+func (m *Manager) isMounted(ctx context.Context, uid, name, dir string, s Source) (bool, error) {
 	plugin := m.plugin(name)
 	if plugin == nil || m.owing(uid, s.Volume.Name) {
 		return false, nil
 	}
-	where, err := plugin.Mounted(ctx, m.mountedRequest(uid, s, plugin))
+	req := m.mountedRequest(uid, s, plugin)
+	req.Dir = dir
+	where, err := plugin.Mounted(ctx, req)
 	return where.Mounted, err
 }

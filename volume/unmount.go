@@ -72,7 +72,7 @@ func (m *Manager) unmount(ctx context.Context, uid, name string) error {
 }
 
 func (m *Manager) unmountOne(ctx context.Context, uid string, v diskVolume) error {
-	dir := m.layout.volume(uid, v.plugin, v.name)
+	dir := m.layout.disk(uid, v)
 	mounts, err := m.mountPoints(dir)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (m *Manager) removeForeign(ctx context.Context, uid string, v diskVolume, m
 	}
 	m.log.WarnContext(ctx, "removing the directory of a volume whose plugin is not here",
 		"uid", uid, "volume", v.name, "plugin", v.plugin)
-	return RemoveDir(ctx, m.layout.volume(uid, v.plugin, v.name))
+	return RemoveDir(ctx, m.layout.disk(uid, v))
 }
 
 // RemovePodDir removes all directories of the pod. What an interrupted mount

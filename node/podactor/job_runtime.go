@@ -165,7 +165,7 @@ func (j *job) containerConfig(ctx context.Context, spec *corev1.Container, aroun
 	}
 	return j.parts.Specs.Container(ContainerSpecRequest{
 		Pod: j.pod, Container: spec.Name, Attempt: j.action.Attempt, Restarts: j.action.Restarts,
-		ImageRef: j.imageRef, ImageUser: j.imageUser, Mounts: mounts.Mounts, PodIPs: j.podIPs, HostIPs: j.hostIPs,
+		ImageRef: j.imageRef, ImageUser: j.imageUser, Mounts: mounts.Mounts, Devices: mounts.Devices, PodIPs: j.podIPs, HostIPs: j.hostIPs,
 		TerminationLog: j.terminationLog(spec), RuntimeHandler: around.handler, UserNamespace: around.user,
 		Environment: env, TargetID: target,
 	})

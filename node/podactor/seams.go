@@ -127,8 +127,8 @@ type Mounter interface {
 	Unmount(ctx context.Context, req UnmountRequest) error
 	// Mounted lists the names of the pod's volumes that are mounted now.
 	Mounted(ctx context.Context, uid string) ([]string, error)
-	// ContainerMounts resolves a container's volumeMounts (subPath included)
-	// to host paths, just before the container is created.
+	// ContainerMounts resolves a container's volumeMounts (subPath included) and
+	// volumeDevices to host paths, just before the container is created.
 	ContainerMounts(ctx context.Context, req ContainerMountsRequest) (ContainerMountsResult, error)
 	// RemovePodDir removes the pod's directories, never through a mount.
 	RemovePodDir(ctx context.Context, uid string) error
@@ -163,8 +163,12 @@ type ContainerMountsRequest struct {
 	RuntimeHandler string
 }
 
-// ContainerMountsResult holds the mounts in the order of volumeMounts.
-type ContainerMountsResult struct{ Mounts []runtime.Mount }
+// ContainerMountsResult holds the mounts in the order of volumeMounts, and the
+// devices in that of volumeDevices.
+type ContainerMountsResult struct {
+	Mounts  []runtime.Mount
+	Devices []runtime.Device
+}
 
 // Allocator decides whether a pod fits and what it gets. The default admits
 // all; package resources brings the real one.
@@ -223,6 +227,7 @@ type ContainerSpecRequest struct {
 	Restarts  int32
 	ImageRef  string
 	Mounts    []runtime.Mount
+	Devices   []runtime.Device
 	PodIPs    []string
 	// TerminationLog is the host file for the termination message; empty: none.
 	TerminationLog string

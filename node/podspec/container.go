@@ -55,6 +55,7 @@ func (b *Builder) container(req podactor.ContainerSpecRequest) (runtime.Containe
 		WorkingDir:  c.WorkingDir,
 		Env:         env.vars,
 		Mounts:      b.mounts(req, c),
+		Devices:     req.Devices,
 		Labels:      containerLabels(pod, c),
 		Annotations: annotations,
 		LogPath:     LogPath(c.Name, req.Restarts),

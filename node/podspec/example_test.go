@@ -30,10 +30,10 @@ func Example() {
 	fmt.Println(container.Args, container.LogPath, err)
 
 	// A field that the agent does not act on is named, never ignored.
-	pod.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "disk"}}
+	pod.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "gpu"}}
 	fmt.Println(builder.Check(pod))
 	// Output:
 	// /kubepods/besteffort/pod1234 /var/log/pods/default_web_1234 <nil>
 	// [hello world] web/0.log <nil>
-	// spec.containers[0].volumeDevices: not acted on yet by this agent
+	// spec.containers[0].resources.claims: not acted on yet by this agent
 }

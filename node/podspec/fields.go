@@ -170,7 +170,9 @@ func containerRule(path string) (rule, bool) {
 	case "volumeMounts[].name", "volumeMounts[].readOnly", "volumeMounts[].mountPath", "volumeMounts[].subPath",
 		"volumeMounts[].mountPropagation", "volumeMounts[].recursiveReadOnly", "volumeMounts[].subPathExpr":
 		return rule{acted, "package volume; values are looked at in values.go"}, true
-	case "volumeMounts[].bindMountOptions", "volumeDevices":
+	case "volumeDevices":
+		return rule{acted, "package volume"}, true
+	case "volumeMounts[].bindMountOptions":
 		return rule{refused, notYet}, true
 	case "livenessProbe", "readinessProbe", "startupProbe":
 		return rule{acted, "package probe; some of it by feature gate, see values.go"}, true

@@ -49,6 +49,7 @@ func TestContainerOfASimplePod(t *testing.T) {
 	got, err := newBuilder(t).Container(podactor.ContainerSpecRequest{
 		Pod: simplePod(), Container: "main", Attempt: 3, Restarts: 4, ImageRef: "sha256:1",
 		PodIPs: []string{"10.1.0.7"}, TerminationLog: "/var/lib/kubelet/pods/0a1b-2c3d/containers/main/x",
+		Devices: []runtime.Device{{HostPath: "/dev/sda", ContainerPath: "/dev/a", Permissions: "mrw"}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -60,6 +61,7 @@ func TestContainerOfASimplePod(t *testing.T) {
 			{HostPath: "/var/lib/kubelet/pods/0a1b-2c3d/etc-hosts", ContainerPath: "/etc/hosts", Propagation: "private"},
 			{HostPath: "/var/lib/kubelet/pods/0a1b-2c3d/containers/main/x", ContainerPath: "/dev/termination-log", Propagation: "private"},
 		},
+		Devices: []runtime.Device{{HostPath: "/dev/sda", ContainerPath: "/dev/a", Permissions: "mrw"}},
 		Labels: map[string]string{
 			"io.kubernetes.pod.name": "web", "io.kubernetes.pod.namespace": "default", "io.kubernetes.pod.uid": "0a1b-2c3d",
 			"io.kubernetes.container.name": "main",

@@ -392,9 +392,9 @@ func TestCheckLooksAtValues(t *testing.T) {
 		"spec.containers[0].lifecycle.stopSignal: the feature gate ContainerStopSignals": container(func(c *corev1.Container) {
 			c.Lifecycle = &corev1.Lifecycle{StopSignal: new(corev1.SIGUSR1)}
 		}),
-		"spec.ephemeralContainers[0].volumeDevices: ": func(p *corev1.Pod) {
+		"spec.ephemeralContainers[0].resources.claims: ": func(p *corev1.Pod) {
 			p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
-				Name: "e", VolumeDevices: []corev1.VolumeDevice{{Name: "d"}},
+				Name: "e", Resources: corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "d"}}},
 			}}}
 		},
 		"spec.ephemeralContainers[0].securityContext.seccompProfile: ": func(p *corev1.Pod) {
@@ -463,10 +463,10 @@ func TestCheckNamesAllAtOnce(t *testing.T) {
 	pod := simplePod(func(p *corev1.Pod) {
 		p.Spec.HostUsers, p.Spec.HostIPC = new(false), true
 		p.Spec.Resources = &corev1.ResourceRequirements{}
-		p.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "d"}}
+		p.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "d"}}
 	})
 	err := newBuilder(t).Check(pod)
-	want := "spec.containers[0].volumeDevices: not acted on yet by this agent; " +
+	want := "spec.containers[0].resources.claims: not acted on yet by this agent; " +
 		"spec.resources: not acted on yet by this agent; spec.hostUsers: false does not go with hostNetwork, hostPID or hostIPC"
 	if err == nil || err.Error() != want || reasoned.Reason(err, "") != "UnsupportedField" {
 		t.Errorf("error %v", err)

@@ -48,6 +48,10 @@ func (m mounter) ContainerMounts(ctx context.Context, req podactor.ContainerMoun
 	if err := m.writeHosts(req); err != nil {
 		return podactor.ContainerMountsResult{}, reasoned.New("CreateContainerConfigError", err)
 	}
+	devices, err := m.devices(ctx, req)
+	if err != nil {
+		return podactor.ContainerMountsResult{}, err
+	}
 	mounts, err := m.volumes.ContainerMounts(ctx, volume.ContainerMountsRequest{
 		Pod: req.Pod, Container: req.Container,
 		Expand:            func(expr string) (string, error) { return m.specs.ExpandSubPath(req, expr) },
@@ -61,7 +65,20 @@ func (m mounter) ContainerMounts(ctx context.Context, req podactor.ContainerMoun
 			Propagation: runtime.Propagation(mount.Propagation),
 		})
 	}
-	return podactor.ContainerMountsResult{Mounts: out}, err
+	return podactor.ContainerMountsResult{Mounts: out, Devices: devices}, err
+}
+
+func (m mounter) devices(ctx context.Context, req podactor.ContainerMountsRequest) ([]runtime.Device, error) {
+	devices, err := m.volumes.ContainerDevices(ctx, volume.ContainerDevicesRequest{Pod: req.Pod, Container: req.Container})
+	var out []runtime.Device
+	for _, d := range devices {
+		permissions := "mrw"
+		if d.ReadOnly {
+			permissions = "r"
+		}
+		out = append(out, runtime.Device{HostPath: d.HostPath, ContainerPath: d.ContainerPath, Permissions: permissions})
+	}
+	return out, err
 }
 
 // writeHosts makes the pod's hosts file say what it should.

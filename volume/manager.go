@@ -17,8 +17,9 @@ import (
 type Config struct {
 	// RootDir is the agent's root directory, absolute, such as /var/lib/kubelet.
 	RootDir string
-	// Width is how many volumes of one plugin are mounted or unmounted at the
-	// same time; a plugin that hangs thus holds up no other. 0 means 10.
+	// Width is how many volumes of one plugin (and, where it is known, of one NFS
+	// server or CSI driver) are mounted or unmounted at the same time; one that
+	// hangs thus holds up no other. 0 means 10.
 	Width int
 	// Claims finds what claims are bound to; nil: volumes that name a claim are
 	// refused.
@@ -63,7 +64,7 @@ type Manager struct {
 	mounter  Mounter
 	observer Observer
 	plugins  []Plugin
-	slots    map[string]chan struct{} // by plugin name; never changes after New
+	slots    *slots
 	locks    locks
 	upkeep   *upkeep
 	log      *slog.Logger
@@ -100,19 +101,20 @@ func New(cfg Config, plugins []Plugin, log *slog.Logger) (*Manager, error) {
 		mounter:  cfg.Mounter,
 		observer: cfg.Observer,
 		plugins:  slices.Clone(plugins),
-		slots:    map[string]chan struct{}{},
+		slots:    &slots{width: cfg.Width, held: map[string]*slot{}},
 		locks:    locks{held: map[volumeID]*lock{}},
 		upkeep:   newUpkeep(),
 		log:      log,
 	}
+	names := map[string]bool{}
 	for _, p := range m.plugins {
 		if err := checkName("plugin", escape(p.Name())); err != nil {
 			return nil, fmt.Errorf("volume: %w", err)
 		}
-		if m.slots[p.Name()] != nil {
+		if names[p.Name()] {
 			return nil, fmt.Errorf("volume: two plugins are named %q", p.Name())
 		}
-		m.slots[p.Name()] = make(chan struct{}, cfg.Width)
+		names[p.Name()] = true
 	}
 	return m, nil
 }
@@ -155,14 +157,12 @@ func (m *Manager) plugin(name string) Plugin {
 }
 
 // operate runs a plugin's work in one of its slots and tells the observer.
-func (m *Manager) operate(ctx context.Context, op Operation, work func() error) error {
-	slot := m.slots[op.Plugin]
-	select {
-	case slot <- struct{}{}:
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for other volumes of %s: %w", op.Plugin, ctx.Err())
+func (m *Manager) operate(ctx context.Context, op Operation, s Source, work func() error) error {
+	release, err := m.slots.take(ctx, op.Plugin+remote(s))
+	if err != nil {
+		return fmt.Errorf("waiting for other volumes of %s: %w", op.Plugin, err)
 	}
-	defer func() { <-slot }()
+	defer release()
 	start := time.Now()
 	op.Err = work()
 	op.Took = time.Since(start)

@@ -74,7 +74,7 @@ func (m *Manager) mountLocked(ctx context.Context, kind string, pod *corev1.Pod,
 		FSGroup: fsGroupOf(pod, s),
 	}
 	var result MountResult
-	err := m.operate(ctx, Operation{Kind: kind, Plugin: plugin.Name(), UID: id.uid, Volume: id.name}, func() (err error) {
+	err := m.operate(ctx, Operation{Kind: kind, Plugin: plugin.Name(), UID: id.uid, Volume: id.name}, s, func() (err error) {
 		result, err = m.mountOwned(ctx, plugin, req)
 		return err
 	})

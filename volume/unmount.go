@@ -51,13 +51,14 @@ func (m *Manager) unmount(ctx context.Context, uid, name string) error {
 		return err
 	}
 	done := map[diskVolume]bool{} // a volume may be there twice: whole, and on its way out
+	source := found.records[name].source(corev1.Volume{Name: name})
 	for _, v := range found.of(name) {
 		v.deleting = false
 		if done[v] {
 			continue
 		}
 		done[v] = true
-		if err := m.unmountOne(ctx, uid, v); err != nil {
+		if err := m.unmountOne(ctx, uid, v, source); err != nil {
 			return err
 		}
 		if err := beneath.RemoveAll(ctx, m.layout.meta(uid, v.plugin, v.name)); err != nil {
@@ -71,7 +72,7 @@ func (m *Manager) unmount(ctx context.Context, uid, name string) error {
 	return m.removeClaim(uid, name)
 }
 
-func (m *Manager) unmountOne(ctx context.Context, uid string, v diskVolume) error {
+func (m *Manager) unmountOne(ctx context.Context, uid string, v diskVolume, s Source) error {
 	dir := m.layout.disk(uid, v)
 	mounts, err := m.mountPoints(dir)
 	if err != nil {
@@ -81,7 +82,7 @@ func (m *Manager) unmountOne(ctx context.Context, uid string, v diskVolume) erro
 	if plugin == nil {
 		return m.removeForeign(ctx, uid, v, mounts)
 	}
-	return m.operate(ctx, Operation{Kind: "unmount", Plugin: v.plugin, UID: uid, Volume: v.name}, func() error {
+	return m.operate(ctx, Operation{Kind: "unmount", Plugin: v.plugin, UID: uid, Volume: v.name}, s, func() error {
 		return plugin.Unmount(ctx, UnmountRequest{
 			UID:     uid,
 			Volume:  v.name,

@@ -116,10 +116,14 @@ func volumeRule(path string) (rule, bool) {
 		return rule{refused, notYet}, true
 	case "persistentVolumeClaim", "persistentVolumeClaim.claimName", "persistentVolumeClaim.readOnly", "ephemeral":
 		return rule{acted, "package volume, with what node/claims finds; a kind of volume that it has no plugin for fails the mount"}, true
-	case "gcePersistentDisk", "awsElasticBlockStore", "gitRepo", "nfs", "iscsi", "glusterfs",
+	case "nfs":
+		return rule{acted, "package volume"}, true
+	case "gcePersistentDisk", "awsElasticBlockStore", "gitRepo", "iscsi", "glusterfs",
 		"rbd", "flexVolume", "cinder", "cephfs", "flocker", "fc", "azureFile",
 		"vsphereVolume", "quobyte", "azureDisk", "photonPersistentDisk", "portworxVolume",
-		"scaleIO", "storageos", "csi", "image":
+		"scaleIO", "storageos":
+		return rule{acted, "package volume fails their mount, and says what to use instead"}, true
+	case "csi", "image":
 		return rule{refused, notYet}, true
 	}
 	return rule{}, false

@@ -1,7 +1,8 @@
-// Package plugins holds the volume plugins that come with nodekit: [EmptyDir]
-// on disk and [HostPath], which need nothing ([Default]), and those for volumes
-// that objects fill, configMap, secret, downwardAPI and projected
-// ([FromObjects]). A vendor puts its own plugins before or beside them:
+// Package plugins holds the volume plugins that come with nodekit: [EmptyDir],
+// [HostPath], [Local] and [NFS], which need nothing ([Default]), and those for
+// volumes that objects fill, configMap, secret, downwardAPI and projected
+// ([FromObjects]). [Removed] says what took the place of volumes that are no
+// more. A vendor puts its own plugins before or beside them:
 //
 //	all := append([]volume.Plugin{myPlugin}, plugins.Default()...)
 //	all = append(all, plugins.FromObjects(plugins.Sources{ConfigMaps: cache, Secrets: cache})...)
@@ -25,5 +26,5 @@ import "nodekit.dev/volume"
 
 // Default is a new list of the plugins that need no objects.
 func Default() []volume.Plugin {
-	return []volume.Plugin{EmptyDir{}, HostPath{}}
+	return []volume.Plugin{EmptyDir{}, HostPath{}, NewLocal(nil), NFS{}, Removed{}}
 }

@@ -29,4 +29,7 @@ func ExampleDefault() {
 	// Output:
 	// kubernetes.io/empty-dir
 	// kubernetes.io/host-path
+	// kubernetes.io/local-volume
+	// kubernetes.io/nfs
+	// nodekit.dev/removed
 }

@@ -15,7 +15,7 @@ import (
 	"nodekit.dev/volume"
 )
 
-// HostPath gives hostPath volumes: a path of the host as it is, after a check
+// HostPath gives hostPath volumes, of pods and PersistentVolumes: a path of the host as it is, after a check
 // or creation as its type says. Nothing is noted and nothing taken away
 // afterwards; what it created stays, as the stock kubelet's does.
 type HostPath struct{}
@@ -24,29 +24,38 @@ type HostPath struct{}
 func (HostPath) Name() string { return "kubernetes.io/host-path" }
 
 // Supports implements [volume.Plugin].
-func (HostPath) Supports(s volume.Source) bool { return s.Volume.HostPath != nil }
+func (HostPath) Supports(s volume.Source) bool { return hostPathSource(s) != nil }
+
+func hostPathSource(s volume.Source) *corev1.HostPathVolumeSource {
+	if s.PersistentVolume != nil {
+		return s.PersistentVolume.Spec.HostPath
+	}
+	return s.Volume.HostPath
+}
 
 // Mount checks the path against its type, following symlinks. Without a type
 // it does not look: the path may appear later, and a network file system
 // whose server is away can not hang it.
 func (HostPath) Mount(_ context.Context, req volume.MountRequest) (volume.MountResult, error) {
-	path := req.Volume.HostPath.Path
+	source := hostPathSource(req.Source)
+	path := source.Path
 	if slices.Contains(strings.Split(path, "/"), "..") {
 		return volume.MountResult{}, fmt.Errorf("invalid HostPath `%s`: must not contain '..'", path)
 	}
 	kind := corev1.HostPathUnset
-	if req.Volume.HostPath.Type != nil {
-		kind = *req.Volume.HostPath.Type
+	if source.Type != nil {
+		kind = *source.Type
 	}
 	return volume.MountResult{HostPath: path}, checkHostPath(path, kind)
 }
 
 // Mounted always says yes: the path needs no work.
 func (HostPath) Mounted(_ context.Context, req volume.MountedRequest) (volume.MountedResult, error) {
-	if req.Volume.HostPath == nil {
+	source := hostPathSource(req.Source)
+	if source == nil {
 		return volume.MountedResult{}, nil
 	}
-	return volume.MountedResult{Mounted: true, HostPath: req.Volume.HostPath.Path}, nil
+	return volume.MountedResult{Mounted: true, HostPath: source.Path, ReadOnly: req.ReadOnly}, nil
 }
 
 // Unmount has nothing to take away but an empty directory that another agent

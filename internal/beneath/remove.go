@@ -153,9 +153,9 @@ const readDir = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOE
 // openDirOnMount opens a directory unless another mount starts there. The
 // first one of a run counts as well: a removal never starts on a mount point.
 func openDirOnMount(parent int, name string) (int, error) {
-	fd, err := openat2(parent, name, &unix.OpenHow{Flags: readDir, Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS})
+	fd, err := openat2(parent, name, &unix.OpenHow{Flags: readDir, Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH})
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
-		return openDirByMountID(parent, name)
+		return openPartsByMountID(parent, name)
 	}
 	return fd, err
 }

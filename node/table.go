@@ -2,6 +2,7 @@ package node
 
 import (
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,9 @@ type record struct {
 	leaving              bool // asked to go and leave nothing
 	finished             bool
 	view                 atomic.Pointer[PodView]
+
+	telling sync.Mutex             // held while sinks are told, so that the newest status is the last
+	told    *podactor.StatusUpdate // what the actor said last, before mutators
 }
 
 // table holds all records, and who waits for whom: a pod that comes back under

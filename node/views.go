@@ -189,6 +189,33 @@ type recordSink struct {
 }
 
 func (s recordSink) PodStatus(update podactor.StatusUpdate) {
+	s.rec.telling.Lock()
+	defer s.rec.telling.Unlock()
+	s.rec.told = &update
+	s.tell(update)
+}
+
+// Retell tells the status of the pod of that UID once more, as a mutator of
+// statuses would now say something else. It blocks for as long as sinks do; false: no
+// such pod, or nothing was told of it yet.
+func (n *Node) Retell(uid string) bool {
+	n.mu.Lock()
+	rec := n.table.byUID[uid]
+	n.mu.Unlock()
+	if rec == nil {
+		return false
+	}
+	rec.telling.Lock()
+	defer rec.telling.Unlock()
+	if rec.told == nil {
+		return false
+	}
+	recordSink{node: n, rec: rec, moved: func() {}}.tell(*rec.told)
+	return true
+}
+
+// tell hands a status on. The record's lock for that is held.
+func (s recordSink) tell(update podactor.StatusUpdate) {
 	update = mutateStatus(s.node.groups.status, update, s.node.log)
 	view := *s.rec.view.Load()
 	rose := update.Phase != view.Phase

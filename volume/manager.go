@@ -49,10 +49,17 @@ type Observer struct {
 type Operation struct {
 	Kind   string // "mount", "refresh" or "unmount"
 	Plugin string
+	// Driver is the CSI driver's; empty: none, or not known any more.
+	Driver string
+	// Block says that it is a device.
+	Block  bool
 	UID    string
 	Volume string
 	Took   time.Duration
-	Err    error
+	// Whole is, of a mount that worked, the time since the pod first asked for it:
+	// what waited, and what failed, included.
+	Whole time.Duration
+	Err   error
 }
 
 // Manager mounts and unmounts the volumes of pods. Use [New]. Safe for
@@ -67,6 +74,7 @@ type Manager struct {
 	slots    *slots
 	locks    locks
 	upkeep   *upkeep
+	ledger   ledger
 	log      *slog.Logger
 }
 
@@ -75,6 +83,13 @@ const (
 	reasonMount   = "FailedMount"
 	reasonUnmount = "FailedUnMount"
 	reasonConfig  = "CreateContainerConfigError"
+)
+
+// The kinds of an [Operation].
+const (
+	opMount   = "mount"
+	opRefresh = "refresh"
+	opUnmount = "unmount"
 )
 
 // mountedRetry is how soon to look again whether a mount in the way is gone.
@@ -104,6 +119,7 @@ func New(cfg Config, plugins []Plugin, log *slog.Logger) (*Manager, error) {
 		slots:    &slots{width: cfg.Width, held: map[string]*slot{}},
 		locks:    locks{held: map[volumeID]*lock{}},
 		upkeep:   newUpkeep(),
+		ledger:   ledger{asked: map[volumeID]time.Time{}, plugins: map[volumeID]string{}},
 		log:      log,
 	}
 	names := map[string]bool{}
@@ -122,6 +138,7 @@ func New(cfg Config, plugins []Plugin, log *slog.Logger) (*Manager, error) {
 // Mount makes one volume of the pod usable and says where it is on the host.
 // Idempotent. It blocks until the plugin is done, ctx at the latest.
 func (m *Manager) Mount(ctx context.Context, pod *corev1.Pod, volumeName string) (string, error) {
+	m.ledger.ask(volumeID{string(pod.UID), volumeName}, time.Now())
 	s, plugin, err := m.resolve(ctx, pod, volumeName)
 	if err != nil {
 		return "", classed(reasonMount, mountError(volumeName, err))
@@ -137,7 +154,7 @@ func (m *Manager) Mount(ctx context.Context, pod *corev1.Pod, volumeName string)
 	}
 	var result MountResult
 	if err == nil {
-		result, err = m.mountLocked(ctx, "mount", pod, s, plugin)
+		result, err = m.mountLocked(ctx, opMount, pod, s, plugin)
 	}
 	if err != nil {
 		return "", classed(reasonMount, mountError(volumeName, err))
@@ -163,9 +180,16 @@ func (m *Manager) operate(ctx context.Context, op Operation, s Source, work func
 		return fmt.Errorf("waiting for other volumes of %s: %w", op.Plugin, err)
 	}
 	defer release()
+	op.Driver, op.Block = s.Driver(), s.Block()
 	start := time.Now()
 	op.Err = work()
 	op.Took = time.Since(start)
+	if op.Kind != opUnmount && op.Err == nil {
+		op.Whole = op.Took
+		if since, asked := m.ledger.mounted(volumeID{op.UID, op.Volume}, op.Plugin); asked {
+			op.Whole = time.Since(since)
+		}
+	}
 	if m.observer.Done != nil {
 		m.observer.Done(op)
 	}

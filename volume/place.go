@@ -21,13 +21,16 @@ type Place struct {
 
 // Kind is the plugin's name as metrics have it: that of a CSI volume ends with
 // its driver's, "kubernetes.io/csi:DRIVER".
-func (p Place) Kind() string { return kind(p.Plugin, p.Source) }
+func (p Place) Kind() string { return withDriver(p.Plugin, p.Driver()) }
 
-func kind(plugin string, s Source) string {
-	if driver := s.Driver(); driver != "" {
-		return plugin + ":" + driver
+// PluginKind is the plugin's name as metrics have it, as [Place.Kind].
+func (op Operation) PluginKind() string { return withDriver(op.Plugin, op.Driver) }
+
+func withDriver(plugin, driver string) string {
+	if driver == "" {
+		return plugin
 	}
-	return plugin
+	return plugin + ":" + driver
 }
 
 // Driver is the CSI driver of the volume; empty: it is none of CSI.

@@ -58,7 +58,7 @@ func (m *Manager) refreshVolume(ctx context.Context, pod *corev1.Pod, s Source, 
 	if err != nil || !where.Mounted || !where.Follows {
 		return false, err
 	}
-	_, err = m.mountLocked(ctx, "refresh", pod, s, plugin)
+	_, err = m.mountLocked(ctx, opRefresh, pod, s, plugin)
 	return true, err
 }
 

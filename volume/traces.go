@@ -145,9 +145,11 @@ func (m *Manager) Mounted(ctx context.Context, uid string) ([]string, error) {
 	add := func(name, plugin, dir string, s Source) error {
 		is, err := m.isMounted(ctx, uid, plugin, dir, s)
 		if err != nil {
+			m.ledger.count(func(f *Found) *uint64 { return &f.Failed })
 			return fmt.Errorf("volume %q of pod %s: %w", name, uid, err)
 		}
 		if is {
+			m.ledger.seen(volumeID{uid, name}, plugin)
 			mounted = append(mounted, name)
 		}
 		return nil

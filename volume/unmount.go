@@ -35,14 +35,16 @@ func (m *Manager) Unmount(ctx context.Context, uid, volumeName string) error {
 		return unmountError(fmt.Errorf("UnmountVolume.TearDown failed for volume %q of pod %s: %w", volumeName, uid, err))
 	}
 	defer release()
-	if err := m.unmount(ctx, uid, volumeName); err != nil {
+	if err := m.unmount(ctx, uid, s); err != nil {
 		return unmountError(fmt.Errorf("UnmountVolume.TearDown failed for volume %q of pod %s: %w", volumeName, uid, err))
 	}
+	m.ledger.unmounted(volumeID{uid, volumeName})
 	m.upkeep.unmounted(volumeID{uid, volumeName})
 	return nil
 }
 
-func (m *Manager) unmount(ctx context.Context, uid, name string) error {
+func (m *Manager) unmount(ctx context.Context, uid string, s Source) error {
+	name := s.Volume.Name
 	if err := m.removeSubPaths(ctx, uid, name); err != nil {
 		return err
 	}
@@ -51,14 +53,13 @@ func (m *Manager) unmount(ctx context.Context, uid, name string) error {
 		return err
 	}
 	done := map[diskVolume]bool{} // a volume may be there twice: whole, and on its way out
-	source := found.records[name].source(corev1.Volume{Name: name})
 	for _, v := range found.of(name) {
 		v.deleting = false
 		if done[v] {
 			continue
 		}
 		done[v] = true
-		if err := m.unmountOne(ctx, uid, v, source); err != nil {
+		if err := m.unmountOne(ctx, uid, v, s); err != nil {
 			return err
 		}
 		if err := beneath.RemoveAll(ctx, m.layout.meta(uid, v.plugin, v.name)); err != nil {
@@ -80,9 +81,9 @@ func (m *Manager) unmountOne(ctx context.Context, uid string, v diskVolume, s So
 	}
 	plugin := m.plugin(v.plugin)
 	if plugin == nil {
-		return m.removeForeign(ctx, uid, v, mounts)
+		return m.counted(m.removeForeign(ctx, uid, v, mounts))
 	}
-	return m.operate(ctx, Operation{Kind: "unmount", Plugin: v.plugin, UID: uid, Volume: v.name}, s, func() error {
+	return m.operate(ctx, Operation{Kind: opUnmount, Plugin: v.plugin, UID: uid, Volume: v.name}, s, func() error {
 		return plugin.Unmount(ctx, UnmountRequest{
 			UID:     uid,
 			Volume:  v.name,
@@ -91,6 +92,16 @@ func (m *Manager) unmountOne(ctx context.Context, uid string, v diskVolume, s So
 			Mounts:  mounts,
 		})
 	})
+}
+
+// counted counts the removal of a volume whose plugin is not here.
+func (m *Manager) counted(err error) error {
+	if err != nil {
+		m.ledger.count(func(f *Found) *uint64 { return &f.CleanFailed })
+	} else {
+		m.ledger.count(func(f *Found) *uint64 { return &f.Cleaned })
+	}
+	return err
 }
 
 // removeForeign takes away the directory of a plugin that this agent does not
@@ -113,6 +124,7 @@ func (m *Manager) RemovePodDir(ctx context.Context, uid string) error {
 		return reasoned.New(reasonUnmount, err).Final()
 	}
 	m.upkeep.forget(uid)
+	m.ledger.forget(uid)
 	dir := m.layout.pod(uid)
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil

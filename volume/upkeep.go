@@ -175,6 +175,18 @@ func (k *kept) next() (first time.Time) {
 	return first
 }
 
+// followed are the pods that are known.
+func (u *upkeep) followed() (pods []*corev1.Pod) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, k := range u.pods {
+		if k.pod != nil {
+			pods = append(pods, k.pod)
+		}
+	}
+	return pods
+}
+
 func (u *upkeep) nextOf(uid string) time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()

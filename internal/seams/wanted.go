@@ -34,7 +34,7 @@ func ofPods() []Row {
 		{Patch: "CPU and memory policies, hint providers", Seam: "policies by name, a group of hint providers", Pending: ResourcesTwo},
 		{Patch: "device plugins and DRA", Seam: "a module that can be left out", Pending: ResourcesTwo},
 		{Patch: "volumes", Seam: "an ordered group of plugins before the stock ones; a mounter of one's own",
-			Uses: []string{"volume.Plugin", "node/nodefx.AddVolumePlugin", "node.Mounter"}, Test: "node/nodefx.TestVolumePluginTakesItsVolumes", Example: "vendor-distro/seeded_volume.go", Done: House},
+			Uses: []string{"volume.Plugin", "node/nodefx.AddVolumePlugin", "node.Mounter", "volume/stats.Reader", "node/nodefx.AddVolumeReader", "node/wire.VolumeStats"}, Test: "node/nodefx.TestVolumePluginTakesItsVolumes", Example: "vendor-distro/seeded_volume.go", Done: House},
 	}
 }
 

@@ -1,8 +1,47 @@
 package volumemetrics
 
-import "nodekit.dev/volume"
+import (
+	"nodekit.dev/volume"
+	"nodekit.dev/volume/stats"
+)
 
 // Observer observes the volume manager.
 func (m *Metrics) Observer() volume.Observer {
-	return volume.Observer{Done: func(op volume.Operation) { m.Done(Operation(op)) }}
+	return volume.Observer{Done: func(op volume.Operation) {
+		m.Done(Operation{
+			Kind: op.Kind, Plugin: op.PluginKind(), Block: op.Block, Took: op.Took, Whole: op.Whole, Err: op.Err,
+		})
+	}}
+}
+
+// StatsObserver observes those who measure volumes.
+func (m *Metrics) StatsObserver() stats.Observer {
+	return stats.Observer{Measured: func(one stats.Measured) { m.Measured(one.Source, one.Took) }}
+}
+
+// Claims are the figures of volumes that are bound to claims.
+func Claims(all []stats.Stats) []Claim {
+	var out []Claim
+	for _, s := range all {
+		if s.Claim.Name == "" {
+			continue
+		}
+		c := Claim{
+			Namespace: s.Claim.Namespace, Name: s.Claim.Name, Capacity: s.Capacity, Available: s.Available, Used: s.Used,
+			Inodes: s.Inodes, InodesFree: s.InodesFree, InodesUsed: s.InodesUsed,
+		}
+		if s.Condition != nil {
+			c.Abnormal = &s.Condition.Abnormal
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// CensusOf is the manager's.
+func CensusOf(c volume.Census) Census {
+	return Census{
+		Desired: c.Desired, Mounted: c.Mounted,
+		Found: c.Volumes, FoundErrors: c.Failed, Cleaned: c.Cleaned, CleanErrors: c.CleanFailed,
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"nodekit.dev/node"
 	"nodekit.dev/node/server"
 	"nodekit.dev/volume"
+	"nodekit.dev/volume/stats"
 )
 
 // AddHook adds a hook: a node.Hook, or a constructor that returns one. It comes
@@ -54,6 +55,12 @@ func AddStatusMutator(name string, mutator any, after ...string) Option {
 // place in the group; the plugin's own name is what Name returns.
 func AddVolumePlugin(name string, plugin any, after ...string) Option {
 	return add[volume.Plugin]("AddVolumePlugin", "volumeplugins", name, plugin, after)
+}
+
+// AddVolumeReader adds what measures the volumes of a plugin, by its name, such as
+// "kubernetes.io/csi": a stats.Reader, or a constructor that returns one.
+func AddVolumeReader(plugin string, reader any) Option {
+	return add[stats.Reader]("AddVolumeReader", "volumereaders", plugin, reader, nil)
 }
 
 // AddSource adds a source of pods under its own name: a node.Source, or a

@@ -82,6 +82,8 @@ type parts struct {
 	Handlers  node.HookRunner
 	Prober    node.Prober
 
+	VolumeStats wire.VolumeStats
+
 	Environment    node.Environment
 	RuntimeClasses node.RuntimeClasses
 	UserNamespaces node.UserNamespaces
@@ -143,6 +145,7 @@ func newNode(lc fx.Lifecycle, r *fxrun.Runner, cfg wire.Config, log *slog.Logger
 	if dir := cfg.Host.LogLinksDir; dir != "" {
 		np.Hooks = append(np.Hooks, node.Ordered[node.Hook]{Name: "log-links", Value: wire.LogLinks(dir, cfg.PodLogsDir, log.With("part", "log-links"))})
 	}
+	np.StatusMutators = append(np.StatusMutators, wire.VolumeHealth(cfg, p.VolumeStats)...)
 	joined := p.Cluster.wired()
 	admitters, attach, err := wire.Admitters(cfg, joined, p.Admitters)
 	if err != nil {

@@ -29,6 +29,7 @@ func seams() []reflect.Type {
 		reflect.TypeFor[node.Environment](),
 		reflect.TypeFor[node.RuntimeClasses](),
 		reflect.TypeFor[node.UserNamespaces](),
+		reflect.TypeFor[wire.VolumeStats](),
 		reflect.TypeFor[plugins.ConfigMaps](),
 		reflect.TypeFor[plugins.Secrets](),
 		reflect.TypeFor[environment.Services](),

@@ -19,6 +19,7 @@ import (
 	"nodekit.dev/runtime"
 	"nodekit.dev/runtime/images"
 	"nodekit.dev/runtime/runtimetest"
+	"nodekit.dev/volume/stats"
 )
 
 type noAuth struct{}
@@ -39,6 +40,11 @@ func (noProber) Watch(node.ProbeRequest) (node.ProbeResult, error) {
 func (noProber) Rest(node.ProbeRequest)           {}
 func (noProber) Forget(string)                    {}
 func (noProber) Results() <-chan node.ProbeResult { return nil }
+
+type noStats struct{}
+
+func (noStats) Snapshot(string) []stats.Stats { return nil }
+func (noStats) All() []stats.Stats            { return nil }
 
 // seamCase is one seam with its default and a replacement.
 type seamCase struct {
@@ -66,8 +72,12 @@ func seamCases(b *actortest.Bench) map[string]seamCase {
 			nodefx.Replace[images.PullAuth](func() noAuth { return noAuth{} }),
 		},
 		"podactor.Mounter": {
-			"nodekit.dev/volume/volumefx.mounter", []string{"volume-content"},
+			"nodekit.dev/volume/volumefx.mounter", []string{"volume-content", "volume-stats"},
 			nodefx.Replace[node.Mounter](func() *actortest.Mounts { return b.Mounts }),
+		},
+		"wire.VolumeStats": {
+			"nodekit.dev/volume/volumefx.volumeStats", []string{"volume-stats"},
+			nodefx.Replace[wire.VolumeStats](func() noStats { return noStats{} }),
 		},
 		"podactor.Allocator": {
 			"nodekit.dev/node/wire.AdmitAll", nil,

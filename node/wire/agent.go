@@ -46,7 +46,7 @@ func New(cfg Config, opts ...Option) (*Agent, error) {
 		o(&a.parts)
 	}
 	a.hooks()
-	for _, fill := range []func() error{a.runtime, a.prober, a.cluster, a.mounts, a.resources, a.makeNode} {
+	for _, fill := range []func() error{a.runtime, a.prober, a.cluster, a.mounts, a.measures, a.resources, a.makeNode} {
 		if err := fill(); err != nil {
 			return nil, fmt.Errorf("agent: %w", errors.Join(err, a.closeAll()))
 		}
@@ -326,7 +326,7 @@ func (a *Agent) mounts() error {
 	if err != nil {
 		return err
 	}
-	manager, err := volume.New(VolumeConfig(a.cfg, a.parts.EventWriter, a.parts.Claims), all, a.log("volume"))
+	manager, err := volume.New(a.contents.Observing(VolumeConfig(a.cfg, a.parts.EventWriter, a.parts.Claims)), WithQuotas(a.cfg, all), a.log("volume"))
 	if err != nil {
 		return err
 	}
@@ -335,6 +335,22 @@ func (a *Agent) mounts() error {
 	a.parts.Mounter = Mounter(manager, builder)
 	return nil
 }
+
+// measures makes what measures the volumes.
+func (a *Agent) measures() error {
+	if a.parts.VolumeStats == nil {
+		from, runs, err := MeasureVolumes(a.cfg, &a.contents, a.parts.VolumeReaders)
+		if err != nil {
+			return err
+		}
+		a.parts.VolumeStats, a.runs = from, append(a.runs, runs...)
+	}
+	a.parts.StatusMutators = append(a.parts.StatusMutators, VolumeHealth(a.cfg, a.parts.VolumeStats)...)
+	return nil
+}
+
+// VolumeStats are what the volumes of pods hold, for who shows it.
+func (a *Agent) VolumeStats() VolumeStats { return a.parts.VolumeStats }
 
 func (a *Agent) resources() error {
 	if a.parts.Cgroups != nil {

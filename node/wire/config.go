@@ -19,6 +19,7 @@ import (
 	"nodekit.dev/runtime/logs"
 	"nodekit.dev/runtime/observe"
 	"nodekit.dev/volume"
+	"nodekit.dev/volume/stats"
 )
 
 // Config is what a whole agent is made from: one value per part, and the few
@@ -45,6 +46,8 @@ type Config struct {
 	Spec    podspec.Config
 	Cgroups cgroups.Config
 	Volume  volume.Config
+	// VolumeStats says how volumes are measured; Period 0: they are not.
+	VolumeStats stats.Config
 	// Probe says how probes are made, Checks what the stock checks do: those of
 	// Probe.Checks are added to them. Its gates are those of Spec, too.
 	Probe  probe.Config
@@ -97,15 +100,16 @@ type Host struct {
 // Default has everything but NodeName, NodeIPs and the CRI endpoint.
 func Default() Config {
 	return Config{
-		RootDir:    "/var/lib/kubelet",
-		PodLogsDir: "/var/log/pods",
-		Node:       node.DefaultConfig(),
-		CRI:        cri.Config{Endpoint: "unix:///run/containerd/containerd.sock"},
-		Observe:    observe.DefaultConfig(),
-		Images:     images.DefaultConfig(),
-		Logs:       logs.DefaultConfig(),
-		Spec:       podspec.Default(),
-		Cgroups:    cgroups.Default(),
+		RootDir:     "/var/lib/kubelet",
+		PodLogsDir:  "/var/log/pods",
+		Node:        node.DefaultConfig(),
+		CRI:         cri.Config{Endpoint: "unix:///run/containerd/containerd.sock"},
+		Observe:     observe.DefaultConfig(),
+		Images:      images.DefaultConfig(),
+		Logs:        logs.DefaultConfig(),
+		Spec:        podspec.Default(),
+		Cgroups:     cgroups.Default(),
+		VolumeStats: stats.Default(),
 	}
 }
 

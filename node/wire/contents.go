@@ -13,6 +13,7 @@ import (
 	"nodekit.dev/node/lifecycle"
 	"nodekit.dev/node/objects"
 	"nodekit.dev/volume"
+	"nodekit.dev/volume/stats"
 )
 
 // Contents stands between the getters of objects and what is made of them:
@@ -21,6 +22,7 @@ import (
 type Contents struct {
 	manager atomic.Pointer[volume.Manager]
 	node    atomic.Pointer[node.Node]
+	stats   atomic.Pointer[stats.Manager]
 
 	mu      sync.Mutex
 	release []func(types.UID)
@@ -77,6 +79,7 @@ func (c *Contents) PodStatus(u node.StatusUpdate) {
 	if m := c.manager.Load(); m != nil && u.Pod != nil && u.Phase < lifecycle.Stopping {
 		m.Follow(u.Pod)
 	}
+	c.measure(u)
 }
 
 // Changed says that an object changed which the pod refers to.

@@ -9,6 +9,7 @@ import (
 	"nodekit.dev/runtime/images"
 	"nodekit.dev/volume"
 	"nodekit.dev/volume/plugins"
+	"nodekit.dev/volume/stats"
 )
 
 // Parts is all that an [Option] may set. A part that is set is used, and its
@@ -23,6 +24,10 @@ type Parts struct {
 	Execer handlers.Execer
 	// VolumePlugins come before the stock ones and so take their volumes.
 	VolumePlugins []node.Ordered[volume.Plugin]
+	// VolumeReaders measure the volumes of the plugin they are named after.
+	VolumeReaders []node.Ordered[stats.Reader]
+	// VolumeStats have what was measured; nil: volume/stats.
+	VolumeStats VolumeStats
 	// ProbeParts are for the default prober alone.
 	ProbeParts
 	// ClusterParts are what the agent has of its cluster; Join makes those that

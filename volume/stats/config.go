@@ -1,13 +1,15 @@
 package stats
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Config says what is measured and how often. Use [Default].
+// Config says what is measured and how often. Zero values are as said; Period has
+// none, see [Default].
 type Config struct {
 	// Period is how often each volume is measured, and a little more, so that not
 	// all are at once; default 1 m (volumeStatsAggPeriod). 0 or less: never.
@@ -78,27 +80,32 @@ type Measured struct {
 	Err    error
 }
 
-// Default is the stock kubelet's, with walks that rest.
-func Default() Config {
-	return Config{
-		Period: time.Minute, Timeout: 2 * time.Minute, Width: 10,
-		Walk: Walk{Width: 1, Slice: 10 * time.Millisecond, Rest: 30 * time.Millisecond, Timeout: 10 * time.Minute, Ratio: 10},
-	}
-}
+// Default is the stock kubelet's: every minute.
+func Default() Config { return Config{Period: time.Minute} }
 
 // Validate names what can not be.
 func (c Config) Validate() error {
 	switch {
-	case c.Timeout <= 0:
-		return fmt.Errorf("volume stats: Timeout %v must be positive", c.Timeout)
-	case c.Width < 1:
-		return fmt.Errorf("volume stats: Width %d must be positive", c.Width)
-	case c.Walk.Width < 1:
-		return fmt.Errorf("volume stats: Walk.Width %d must be positive", c.Walk.Width)
-	case c.Walk.Slice <= 0 || c.Walk.Rest < 0 || c.Walk.Timeout <= 0 || c.Walk.Ratio < 0:
-		return fmt.Errorf("volume stats: Walk %+v: Slice and Timeout must be positive, Rest and Ratio not negative", c.Walk)
+	case c.Timeout < 0:
+		return fmt.Errorf("volume stats: Timeout %v is negative", c.Timeout)
+	case c.Width < 0:
+		return fmt.Errorf("volume stats: Width %d is negative", c.Width)
+	case c.Walk.Width < 0 || c.Walk.Slice < 0 || c.Walk.Rest < 0 || c.Walk.Timeout < 0 || c.Walk.Ratio < 0:
+		return fmt.Errorf("volume stats: Walk %+v: nothing of it may be negative", c.Walk)
 	}
 	return nil
+}
+
+// filled has the defaults in place of what is zero.
+func (c Config) filled() Config {
+	c.Timeout = cmp.Or(c.Timeout, 2*time.Minute)
+	c.Width = cmp.Or(c.Width, 10)
+	c.Walk = Walk{
+		Width: cmp.Or(c.Walk.Width, 1),
+		Slice: cmp.Or(c.Walk.Slice, 10*time.Millisecond), Rest: cmp.Or(c.Walk.Rest, 30*time.Millisecond),
+		Timeout: cmp.Or(c.Walk.Timeout, 10*time.Minute), Ratio: cmp.Or(c.Walk.Ratio, 10),
+	}
+	return c
 }
 
 // period of volumes of that kind; 0: never.
@@ -111,8 +118,8 @@ func (c Config) period(kind, plugin string) time.Duration {
 	return max(0, c.Period)
 }
 
-// off says that nothing is ever measured.
-func (c Config) off() bool {
+// Off says that nothing is ever measured.
+func (c Config) Off() bool {
 	for _, p := range c.Periods {
 		if p > 0 {
 			return false

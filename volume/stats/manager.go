@@ -55,6 +55,7 @@ func New(cfg Config, volumes Volumes, log *slog.Logger) (*Manager, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	cfg = cfg.filled()
 	return &Manager{
 		cfg: cfg, volumes: volumes, host: host{walk: cfg.Walk, quotas: cfg.Quotas}, log: log,
 		wake: make(chan struct{}, 1), pods: map[string]map[string]*entry{},
@@ -69,7 +70,7 @@ const firstSpread = 5 * time.Second
 // Follow tells of a pod, or of its newest spec and metadata. The call for a pod
 // that did not change costs nothing.
 func (m *Manager) Follow(pod *corev1.Pod) {
-	if m.cfg.off() || len(pod.Spec.Volumes) == 0 {
+	if m.cfg.Off() || len(pod.Spec.Volumes) == 0 {
 		return
 	}
 	m.mu.Lock()

@@ -361,8 +361,7 @@ func TestManyVolumes(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	for name, change := range map[string]func(*Config){
-		"Timeout": func(c *Config) { c.Timeout = 0 }, "Width": func(c *Config) { c.Width = 0 },
-		"Walk.Width": func(c *Config) { c.Walk.Width = 0 }, "Walk ": func(c *Config) { c.Walk.Slice = 0 },
+		"Timeout": func(c *Config) { c.Timeout = -1 }, "Width": func(c *Config) { c.Width = -1 }, "Walk": func(c *Config) { c.Walk.Slice = -1 },
 	} {
 		cfg := Default()
 		change(&cfg)

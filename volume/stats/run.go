@@ -22,7 +22,7 @@ const (
 // Run measures until ctx ends, and returns its error. Calls that were given up,
 // or that do not end within a second, are left behind: nothing can end them.
 func (m *Manager) Run(ctx context.Context) error {
-	if m.cfg.off() {
+	if m.cfg.Off() {
 		<-ctx.Done()
 		return ctx.Err()
 	}

@@ -13,14 +13,15 @@ import (
 	"nodekit.dev/node/wire"
 	"nodekit.dev/volume"
 	"nodekit.dev/volume/plugins"
+	"nodekit.dev/volume/stats"
 )
 
-// Module provides node.Mounter, whose manager keeps the content of volumes up to
+// Module provides wire.VolumeStats, and node.Mounter, whose manager keeps the content of volumes up to
 // date, and *wire.Contents, which tells it. It asks for a *fxrun.Runner. A vendor's plugins are values of type
 // node.Ordered[volume.Plugin] in the group "volumeplugins"; they come before
 // the stock ones and so take their volumes.
 func Module() fx.Option {
-	return fx.Provide(mounter, contents)
+	return fx.Provide(mounter, contents, volumeStats)
 }
 
 // parts are what the mounter is made of.
@@ -55,6 +56,25 @@ func (p parts) sources() plugins.Sources {
 	}, this)
 }
 
+// measuring is what measures are made of. It asks for the Mounter so that the
+// volumes of the default one are known.
+type measuring struct {
+	fx.In
+
+	Config   wire.Config
+	Contents *wire.Contents
+	Mounter  node.Mounter
+	Readers  []node.Ordered[stats.Reader] `group:"volumereaders"`
+}
+
+func volumeStats(lc fx.Lifecycle, r *fxrun.Runner, p measuring) (wire.VolumeStats, error) {
+	from, runs, err := wire.MeasureVolumes(p.Config, p.Contents, p.Readers)
+	for _, part := range runs {
+		r.Run(lc, part.Name, part.Run)
+	}
+	return from, err
+}
+
 func contents() *wire.Contents { return &wire.Contents{} }
 
 func mounter(lc fx.Lifecycle, r *fxrun.Runner, p parts) (node.Mounter, error) {
@@ -62,7 +82,8 @@ func mounter(lc fx.Lifecycle, r *fxrun.Runner, p parts) (node.Mounter, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := volume.New(wire.VolumeConfig(p.Config, p.Events, p.Claims), all, p.Log.With("part", "volume"))
+	cfg := p.Contents.Observing(wire.VolumeConfig(p.Config, p.Events, p.Claims))
+	m, err := volume.New(cfg, wire.WithQuotas(p.Config, all), p.Log.With("part", "volume"))
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func build(ctx context.Context, s settings, log *slog.Logger) (*built, error) {
 	meters.observe(&cfg)
 	seen := eventLog{log: log, record: server.NewEvents(keptEvents)}
 	ends := kubeletapi.NewEnds()
-	opts := []nodefx.Option{nodefx.Config(cfg), nodefx.AddEventSink(seen), nodefx.AddStatusSink(ends)}
+	opts := []nodefx.Option{nodefx.Config(cfg), nodefx.AddEventSink(seen), nodefx.AddStatusSink(ends), meters.shown.populate()}
 	opts = append(opts, sources(cfg, s, seen)...)
 	var connection *cluster.Connection // nil: the agent stands alone
 	if member != nil {

@@ -30,6 +30,7 @@ import (
 // observe, and shown by its API.
 type meters struct {
 	all, probes *metrics.Registry
+	shown       shownVolumes
 
 	pods    *nodemetrics.Metrics
 	runtime *runtimemetrics.Metrics
@@ -50,10 +51,11 @@ func newMeters(s settings, nodeName string, pods func() []node.PodView) (*meters
 	m := &meters{
 		all: metrics.New(), probes: metrics.New(),
 		pods:    nodemetrics.New(nodemetrics.Config{NodeName: nodeName, Pods: pods, CgroupVersion: cgroupVersion()}),
-		runtime: runtimemetrics.New(), volumes: volumemetrics.New(), checks: probemetrics.New(),
+		runtime: runtimemetrics.New(), checks: probemetrics.New(),
 		client: apimetrics.NewClient(), server: apimetrics.NewServer(),
 		startup: apimetrics.NewStartup(bootTime(time.Now()), time.Now()),
 	}
+	m.volumes = volumemetrics.New(m.shown.config())
 	m.certs = apimetrics.NewCertificates(ending(&m.clientEnds), ending(&m.serverEnds))
 	gates, err := knownGates(s.options)
 	if err != nil {
@@ -112,6 +114,7 @@ func (m *meters) observe(cfg *wire.Config) {
 	cfg.Images.Observer = m.runtime.Pulls()
 	cfg.Observe.Trace = m.runtime.Relists()
 	cfg.Volume.Observer = m.volumes.Observer()
+	cfg.VolumeStats.Observer = m.volumes.StatsObserver()
 	cfg.Probe.Observers = append(cfg.Probe.Observers, m.checks.Observer())
 }
 

@@ -20,6 +20,8 @@ import (
 	"nodekit.dev/node/server"
 	"nodekit.dev/node/wire"
 	"nodekit.dev/runtime/cri"
+	"nodekit.dev/volume"
+	"nodekit.dev/volume/stats"
 )
 
 // Every Observer of a cluster's agent is filled, and what they are told shows.
@@ -38,6 +40,9 @@ func TestMeters(t *testing.T) {
 	m.requests().Begun(server.Request{Method: "GET", Path: "pods", Port: server.ReadWrite})
 	joins.StatusObserver.Written(time.Second)
 	joins.RegisterObserver.Registering()
+	cfg.Volume.Observer.Done(volume.Operation{Kind: "mount", Plugin: "kubernetes.io/csi", Driver: "d", Whole: 7 * time.Second})
+	cfg.VolumeStats.Observer.Measured(stats.Measured{Source: "du", Took: time.Second})
+	m.shown.stats = measured{}
 	cfg.NodeObserver.PodAdded(node.PodView{UID: "u", Pod: &corev1.Pod{}})
 	routes := m.routes(slog.New(slog.DiscardHandler))
 	text := get(t, routes[0].Value.Handler)
@@ -46,6 +51,9 @@ func TestMeters(t *testing.T) {
 		"kubelet_certificate_manager_client_expiration_renew_errors 1", "kubelet_certificate_manager_client_ttl_seconds +Inf",
 		`kubelet_http_requests_total{long_running="false",method="GET",path="pods",server_type="readwrite"} 1`,
 		"kubelet_pod_status_sync_duration_seconds_count 1", `kubernetes_feature_enabled{name="EventedPLEG",stage="ALPHA"} 0`,
+		`volume_operation_total_seconds_bucket{operation_name="overall_volume_mount",plugin_name="kubernetes.io/csi:d",le="10"} 1`,
+		`kubelet_volume_metric_collection_duration_seconds_count{metric_source="du"} 1`,
+		`kubelet_volume_stats_used_bytes{namespace="ns",persistentvolumeclaim="db"} 5`,
 		`kubernetes_feature_enabled{name="PLEGOnDemandRelist",stage=""} 1`, "go_goroutines ", "process_resident_memory_bytes ",
 	} {
 		if !strings.Contains(text, want) {
@@ -55,6 +63,14 @@ func TestMeters(t *testing.T) {
 	if text := get(t, routes[1].Value.Handler); text != "" {
 		t.Errorf("/metrics/probes shows %q before there are probes", text)
 	}
+}
+
+// measured has one volume.
+type measured struct{}
+
+func (measured) Snapshot(string) []stats.Stats { return nil }
+func (measured) All() []stats.Stats {
+	return []stats.Stats{{Claim: volume.Claim{Namespace: "ns", Name: "db"}, Usage: stats.Usage{Used: new(int64(5))}}}
 }
 
 func get(t *testing.T, h http.Handler) string {
@@ -95,7 +111,7 @@ func TestMetricsOfARunningAgent(t *testing.T) {
 			"kubelet_running_pods 1\n", `kubelet_started_containers_total{container_type="container"} 1`, "kubelet_started_pods_total 1\n",
 			"kubelet_pod_start_duration_seconds_count 1\n", `kubelet_runtime_operations_total{operation_type="run_podsandbox"} 1`,
 			`kubelet_image_pull_duration_seconds_count{`, "kubelet_pleg_relist_duration_seconds_count ", `kubelet_desired_pods{static="true"} 1`,
-			`kubelet_pod_worker_duration_seconds_count{operation_type="create"}`, `kubelet_node_name{node="node1"} 1`,
+			"reconstruct_volume_operations_total 0\n", `kubelet_pod_worker_duration_seconds_count{operation_type="create"}`, `kubelet_node_name{node="node1"} 1`,
 		} {
 			if err != nil || !strings.Contains(string(text), want) {
 				return false

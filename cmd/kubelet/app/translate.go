@@ -45,6 +45,7 @@ func translate(ctx context.Context, s settings, log *slog.Logger) (cfg wire.Conf
 	ruleConfig(&cfg, kc, features)
 	specConfig(&cfg, kc)
 	podEnvironment(&cfg, kc, features)
+	volumeConfig(&cfg, kc, features)
 	if member, err = membership(s); err != nil {
 		return cfg, nil, err
 	}
@@ -77,6 +78,12 @@ func runtimeConfig(cfg *wire.Config, kc *config.KubeletConfiguration, features c
 	case kc.MaxParallelImagePulls != nil:
 		cfg.Images.MaxParallel = int(*kc.MaxParallelImagePulls)
 	}
+}
+
+func volumeConfig(cfg *wire.Config, kc *config.KubeletConfiguration, features config.Features) {
+	cfg.VolumeStats.Period = kc.VolumeStatsAggPeriod.Duration
+	cfg.VolumeStats.Quotas = features.Enabled("LocalStorageCapacityIsolationFSQuotaMonitoring")
+	cfg.VolumeStats.Health = features.Enabled("CSIVolumeHealth")
 }
 
 func ruleConfig(cfg *wire.Config, kc *config.KubeletConfiguration, features config.Features) {

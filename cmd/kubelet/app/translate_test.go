@@ -97,7 +97,7 @@ func TestEveryFieldActs(t *testing.T) {
 		"serializeImagePulls": "true", "maxParallelImagePulls": "2\nserializeImagePulls: false",
 		"cgroupRoot": "/x", "cgroupDriver": "systemd", "cgroupsPerQOS": "true", "cpuCFSQuota": "false", "cpuCFSQuotaPeriod": "50ms",
 		"clusterDNS": "[192.0.2.53]", "clusterDomain": "a.example", "resolvConf": "/other", "seccompDefault": "true", "allowedUnsafeSysctls": "[net.core.somaxconn]",
-		"crashLoopBackOff.maxContainerRestartPeriod": "", "podPidsLimit": "99",
+		"crashLoopBackOff.maxContainerRestartPeriod": "", "podPidsLimit": "99", "volumeStatsAggPeriod": "9s",
 	}
 	for field, value := range map[string]string{
 		"address": "192.0.2.9", "port": "1", "readOnlyPort": "1", "authentication.anonymous.enabled": "true",
@@ -194,6 +194,13 @@ func TestTranslate(t *testing.T) {
 	}
 	if stock.Node.Rules.ProbesAfterRestart || !translated(t, "featureGates: {ChangeContainerStatusOnKubeletRestart: true}\n").Node.Rules.ProbesAfterRestart {
 		t.Error("probes begin anew after a restart where ChangeContainerStatusOnKubeletRestart says so")
+	}
+	if v := stock.VolumeStats; v.Period != time.Minute || v.Quotas || v.Health || v.Conditions {
+		t.Errorf("volume stats by default: %+v", v)
+	}
+	gated := translated(t, "volumeStatsAggPeriod: -1s\nfeatureGates: {LocalStorageCapacityIsolationFSQuotaMonitoring: true}\n").VolumeStats
+	if !gated.Off() || !gated.Quotas || translated(t, "volumeStatsAggPeriod: 0s\n").VolumeStats.Period != time.Minute {
+		t.Errorf("volume stats: %+v", gated)
 	}
 	fast := translated(t, "featureGates: {ReduceDefaultCrashLoopBackOffDecay: true}\n").Node.Rules
 	if fast.BackoffBase != time.Second || fast.BackoffMax != 5*time.Minute {

@@ -19,6 +19,9 @@ type ContainerMount struct {
 	RecursiveReadOnly bool
 	// Propagation in the CRI's words: "private", "hostToContainer" or "bidirectional".
 	Propagation string
+	// SELinuxRelabel asks the runtime to give the files the container's label, where
+	// the host has SELinux.
+	SELinuxRelabel bool
 }
 
 // ContainerMountsRequest names a container of a pod whose volumes are mounted.
@@ -56,7 +59,7 @@ func (m *Manager) ContainerMounts(ctx context.Context, req ContainerMountsReques
 }
 
 func (m *Manager) containerMount(ctx context.Context, req ContainerMountsRequest, vm corev1.VolumeMount, index int) (ContainerMount, error) {
-	where, err := m.locate(ctx, req, vm.Name)
+	where, relabel, err := m.locate(ctx, req, vm.Name)
 	if err != nil {
 		return ContainerMount{}, err
 	}
@@ -85,29 +88,35 @@ func (m *Manager) containerMount(ctx context.Context, req ContainerMountsRequest
 		ReadOnly:          vm.ReadOnly || where.ReadOnly,
 		RecursiveReadOnly: recursive,
 		Propagation:       propagation,
+		SELinuxRelabel:    relabel,
 	}, nil
 }
 
-// locate says where a volume of the pod is; it must be mounted.
-func (m *Manager) locate(ctx context.Context, req ContainerMountsRequest, name string) (MountedResult, error) {
+// locate says where a volume of the pod is, which must be mounted, and whether
+// its files want the container's label.
+func (m *Manager) locate(ctx context.Context, req ContainerMountsRequest, name string) (where MountedResult, relabel bool, err error) {
 	s, plugin, err := m.known(req.Pod, name)
 	if err != nil {
-		return MountedResult{}, fmt.Errorf("cannot find volume %q to mount into container %q: %w", name, req.Container, err)
+		return MountedResult{}, false, fmt.Errorf("cannot find volume %q to mount into container %q: %w", name, req.Container, err)
 	}
 	if err := checkName("container", req.Container); err != nil {
-		return MountedResult{}, err
+		return MountedResult{}, false, err
 	}
 	if s.Block() {
-		return MountedResult{}, reasoned.New(reasonConfig, fmt.Errorf("volume %s has volumeMode Block, but is specified in volumeMounts", name)).Final()
+		return MountedResult{}, false, reasoned.New(reasonConfig, fmt.Errorf("volume %s has volumeMode Block, but is specified in volumeMounts", name)).Final()
 	}
-	where, err := plugin.Mounted(ctx, m.mountedRequest(string(req.Pod.UID), s, plugin))
+	where, err = plugin.Mounted(ctx, m.mountedRequest(string(req.Pod.UID), s, plugin))
 	if err == nil && (!where.Mounted || m.owing(string(req.Pod.UID), name)) {
 		err = errNotMounted
 	}
 	if err == nil && where.Follows {
 		err = m.freshen(ctx, req.Pod, s, plugin)
 	}
-	return where, err
+	labeled := false
+	if err == nil {
+		labeled, err = m.labeled(ctx, req.Pod, s, plugin)
+	}
+	return where, !labeled && !where.KeepLabels && !s.ReadOnly, err
 }
 
 // container finds a container of any kind by name.

@@ -39,7 +39,7 @@ func TestContainerMountFields(t *testing.T) {
 		"unknown recursive":    {mount: corev1.VolumeMount{MountPath: "/a", ReadOnly: true, RecursiveReadOnly: rro("Maybe")}, rro: true, wantErr: "Maybe"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.mount.Name, tc.want.HostPath = "data", data
+			tc.mount.Name, tc.want.HostPath, tc.want.SELinuxRelabel = "data", data, true
 			got, err := m.ContainerMounts(t.Context(), volume.ContainerMountsRequest{
 				Pod: newPod("u", "", tc.mount), Container: "app", RecursiveReadOnly: tc.rro})
 			if tc.wantErr != "" {

@@ -10,14 +10,14 @@ import (
 type ledger struct {
 	mu      sync.Mutex
 	asked   map[volumeID]time.Time // first try of what is not mounted yet
-	plugins map[volumeID]string    // of what is mounted
+	plugins map[volumeID]string    // of what is mounted, as [Place.Kind]
 	found   Found
 }
 
 // Census counts volumes.
 type Census struct {
 	// Desired are the volumes of the pods that are followed or mounted for,
-	// Mounted those that are mounted, by plugin.
+	// Mounted those that are mounted, by plugin, as [Place.Kind].
 	Desired, Mounted map[string]int
 	Found
 }
@@ -108,7 +108,7 @@ func (m *Manager) Census() Census {
 			if plugin := l.plugins[volumeID{string(pod.UID), v.Name}]; plugin != "" {
 				c.Desired[plugin]++
 			} else if p, err := m.supporting(Source{Volume: v}); err == nil {
-				c.Desired[p.Name()]++
+				c.Desired[withDriver(p.Name(), Source{Volume: v}.Driver())]++
 			}
 		}
 	}

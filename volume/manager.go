@@ -24,6 +24,8 @@ type Config struct {
 	// Claims finds what claims are bound to; nil: volumes that name a claim are
 	// refused.
 	Claims Claims
+	// Labels says which SELinux label volumes are mounted with; nil: none.
+	Labels Labels
 	// Mounter makes bind mounts; nil means [HostMounter].
 	Mounter Mounter
 	// Observer sees operations as they end.
@@ -68,6 +70,7 @@ type Operation struct {
 type Manager struct {
 	layout   layout
 	claims   Claims // may be nil
+	labels   Labels // may be nil
 	mounter  Mounter
 	observer Observer
 	plugins  []Plugin
@@ -113,6 +116,7 @@ func New(cfg Config, plugins []Plugin, log *slog.Logger) (*Manager, error) {
 	m := &Manager{
 		layout:   layout{root: filepath.Clean(cfg.RootDir)},
 		claims:   cfg.Claims,
+		labels:   cfg.Labels,
 		mounter:  cfg.Mounter,
 		observer: cfg.Observer,
 		plugins:  slices.Clone(plugins),
@@ -149,7 +153,7 @@ func (m *Manager) Mount(ctx context.Context, pod *corev1.Pod, volumeName string)
 		return "", classed(reasonMount, mountError(volumeName, err))
 	}
 	defer release()
-	if namesClaim(s.Volume) {
+	if s.SELinuxLabel, err = m.label(ctx, pod, s, plugin); err == nil && namesClaim(s.Volume) {
 		err = m.writeClaim(uid, plugin, s)
 	}
 	var result MountResult
@@ -186,7 +190,7 @@ func (m *Manager) operate(ctx context.Context, op Operation, s Source, work func
 	op.Took = time.Since(start)
 	if op.Kind != opUnmount && op.Err == nil {
 		op.Whole = op.Took
-		if since, asked := m.ledger.mounted(volumeID{op.UID, op.Volume}, op.Plugin); asked {
+		if since, asked := m.ledger.mounted(volumeID{op.UID, op.Volume}, op.PluginKind()); asked {
 			op.Whole = time.Since(since)
 		}
 	}

@@ -85,6 +85,9 @@ type MountedResult struct {
 	HostPath string
 	// ReadOnly is set where containers must not write, whatever they ask.
 	ReadOnly bool
+	// KeepLabels is set where the files are not the pod's to have another SELinux
+	// label: a hostPath, for one.
+	KeepLabels bool
 	// Follows says that the content follows objects that may change: Mount is
 	// called again to bring it up to date. Such a call that fails must leave
 	// the content as it was.

@@ -22,6 +22,12 @@ type Source struct {
 	ReadOnly bool
 	// Attached is set for volumes that had to be attached to the node.
 	Attached bool
+	// SELinuxMount says that the volume's driver can mount it with a label. Set for
+	// Mount only.
+	SELinuxMount bool
+	// SELinuxLabel is what all files of the volume are to have, by a mount option of
+	// the plugin's ("-o context"); empty: the volume is mounted without. See [Labels].
+	SELinuxLabel string
 	// AttachmentID and PublishContext are the name of the VolumeAttachment and
 	// what the driver's controller left there for the node. Set for Mount only.
 	AttachmentID   string

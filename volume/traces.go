@@ -149,7 +149,7 @@ func (m *Manager) Mounted(ctx context.Context, uid string) ([]string, error) {
 			return fmt.Errorf("volume %q of pod %s: %w", name, uid, err)
 		}
 		if is {
-			m.ledger.seen(volumeID{uid, name}, plugin)
+			m.ledger.seen(volumeID{uid, name}, withDriver(plugin, s.Driver()))
 			mounted = append(mounted, name)
 		}
 		return nil

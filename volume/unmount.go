@@ -38,6 +38,7 @@ func (m *Manager) Unmount(ctx context.Context, uid, volumeName string) error {
 	if err := m.unmount(ctx, uid, s); err != nil {
 		return unmountError(fmt.Errorf("UnmountVolume.TearDown failed for volume %q of pod %s: %w", volumeName, uid, err))
 	}
+	m.unlabel(uid, volumeName)
 	m.ledger.unmounted(volumeID{uid, volumeName})
 	m.upkeep.unmounted(volumeID{uid, volumeName})
 	return nil

@@ -1,7 +1,10 @@
 package volumemetrics
 
 import (
+	"errors"
+
 	"nodekit.dev/volume"
+	"nodekit.dev/volume/selinux"
 	"nodekit.dev/volume/stats"
 )
 
@@ -17,6 +20,24 @@ func (m *Metrics) Observer() volume.Observer {
 // StatsObserver observes those who measure volumes.
 func (m *Metrics) StatsObserver() stats.Observer {
 	return stats.Observer{Measured: func(one stats.Measured) { m.Measured(one.Source, one.Took) }}
+}
+
+// LabelObserver observes the SELinux labels of volumes.
+func (m *Metrics) LabelObserver() func(selinux.Outcome) {
+	return func(o selinux.Outcome) {
+		l := Labeling{Plugin: o.Plugin, AccessMode: o.AccessMode, Outcome: LabelUnknown, Refused: o.Refused}
+		var mismatch *selinux.MismatchError
+		var conflict *selinux.ConflictError
+		switch {
+		case o.Err == nil:
+			l.Outcome = LabelAdmitted
+		case errors.As(o.Err, &mismatch):
+			l.Outcome = LabelsDiffer
+		case errors.As(o.Err, &conflict):
+			l.Outcome = LabelTaken
+		}
+		m.Labeled(l)
+	}
 }
 
 // Claims are the figures of volumes that are bound to claims.

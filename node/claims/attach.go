@@ -26,8 +26,9 @@ const attachRetry = time.Second
 // attached waits until the volume is attached to this node, where its driver
 // wants that, and adds what the attachment says.
 func (c *Claims) attached(ctx context.Context, pod *corev1.Pod, s volume.Source) (volume.Source, error) {
-	required, err := c.attachRequired(ctx, s.PersistentVolume)
-	if err != nil || !required {
+	driver, err := c.ask(ctx, s.PersistentVolume)
+	s.SELinuxMount = driver.seLinuxMount
+	if err != nil || !driver.attach {
 		return s, err
 	}
 	s.Attached = true
@@ -41,20 +42,27 @@ func (c *Claims) attached(ctx context.Context, pod *corev1.Pod, s volume.Source)
 	return c.attachment(ctx, s)
 }
 
-// attachRequired asks the driver's object. A driver without one wants it.
-func (c *Claims) attachRequired(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
+// asked is what a driver's object says of its volumes.
+type asked struct{ attach, seLinuxMount bool }
+
+// ask asks the driver's object. A driver without one wants its volumes attached.
+func (c *Claims) ask(ctx context.Context, pv *corev1.PersistentVolume) (asked, error) {
 	if pv.Spec.CSI == nil || c.parts.Storage == nil {
-		return false, nil
+		return asked{}, nil
 	}
 	driver := &storagev1.CSIDriver{}
 	err := get(ctx, c.parts.Storage.Get().Resource("csidrivers").Name(pv.Spec.CSI.Driver), driver)
 	switch {
 	case apierrors.IsNotFound(err):
-		return true, nil
+		return asked{attach: true}, nil
 	case err != nil:
-		return false, fmt.Errorf("whether volume %q must be attached: CSIDriver %s: %w", pv.Name, pv.Spec.CSI.Driver, err)
+		return asked{}, fmt.Errorf("whether volume %q must be attached: CSIDriver %s: %w", pv.Name, pv.Spec.CSI.Driver, err)
 	}
-	return driver.Spec.AttachRequired == nil || *driver.Spec.AttachRequired, nil
+	spec := driver.Spec
+	return asked{
+		attach:       spec.AttachRequired == nil || *spec.AttachRequired,
+		seLinuxMount: spec.SELinuxMount != nil && *spec.SELinuxMount,
+	}, nil
 }
 
 // await returns once the API server has seen that the node uses the volume and

@@ -36,7 +36,7 @@ func newClaims(t *testing.T, a *api, change ...func(*Parts)) *Claims {
 
 func withoutAttach(a *api) {
 	no := false
-	a.objects["csidrivers/disk.example"] = &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{AttachRequired: &no}}
+	a.objects["csidrivers/disk.example"] = &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{AttachRequired: &no, SELinuxMount: new(true)}}
 }
 
 func podWith(v corev1.Volume) *corev1.Pod {
@@ -58,7 +58,7 @@ func TestClaimedWithoutAttach(t *testing.T) {
 	c := newClaims(t, a)
 	pod := podWith(claimed("db"))
 	s, err := c.Claimed(t.Context(), pod, pod.Spec.Volumes[0])
-	if err != nil || s.PersistentVolume.Name != "pv-db" || !s.ReadOnly || s.Attached || s.Claim != (volume.Claim{Namespace: "ns", Name: "db"}) {
+	if err != nil || s.PersistentVolume.Name != "pv-db" || !s.ReadOnly || s.Attached || !s.SELinuxMount || s.Claim != (volume.Claim{Namespace: "ns", Name: "db"}) {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	if in, known := c.InUse(); len(in) != 0 || !known {

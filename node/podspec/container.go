@@ -105,6 +105,7 @@ func (b *Builder) mounts(req podactor.ContainerSpecRequest, c *corev1.Container)
 	for _, m := range req.Mounts {
 		// The spec's IfPossible: checkMounts has refused those that insist.
 		m.RecursiveReadOnly = m.RecursiveReadOnly && recursive
+		m.SELinuxRelabel = m.SELinuxRelabel && b.cfg.SELinux
 		hostsTaken = hostsTaken || filepath.Clean(m.ContainerPath) == hostsPath
 		out = append(out, m)
 	}

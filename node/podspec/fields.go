@@ -94,7 +94,7 @@ func podSecurityRule(path string) (rule, bool) {
 	case "fsGroupChangePolicy":
 		return rule{acted, "package volume"}, true
 	case "seLinuxChangePolicy":
-		return rule{harmless, "only about volumes that are mounted with a context, which are refused"}, true
+		return rule{acted, "package volume/selinux"}, true
 	case "windowsOptions":
 		return rule{refused, "this agent runs no Windows containers"}, true
 	}

@@ -197,3 +197,21 @@ func TestUserOfTheImage(t *testing.T) {
 		}
 	}
 }
+
+// TestVolumesAreRelabeledWhereTheHostHasSELinux: and those alone that want it.
+func TestVolumesAreRelabeledWhereTheHostHasSELinux(t *testing.T) {
+	for _, host := range []bool{false, true} {
+		cfg := testConfig()
+		cfg.SELinux = host
+		b, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := b.Container(podactor.ContainerSpecRequest{Pod: simplePod(), Container: "main", Mounts: []runtime.Mount{
+			{HostPath: "/a", ContainerPath: "/a", SELinuxRelabel: true}, {HostPath: "/b", ContainerPath: "/b"},
+		}})
+		if err != nil || got.Mounts[0].SELinuxRelabel != host || got.Mounts[1].SELinuxRelabel {
+			t.Errorf("SELinux %v: %+v, %v", host, got.Mounts, err)
+		}
+	}
+}

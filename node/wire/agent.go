@@ -326,7 +326,11 @@ func (a *Agent) mounts() error {
 	if err != nil {
 		return err
 	}
-	manager, err := volume.New(a.contents.Observing(VolumeConfig(a.cfg, a.parts.EventWriter, a.parts.Claims)), WithQuotas(a.cfg, all), a.log("volume"))
+	cfg, err := a.contents.Labeling(a.cfg, a.contents.Observing(VolumeConfig(a.cfg, a.parts.EventWriter, a.parts.Claims)))
+	if err != nil {
+		return err
+	}
+	manager, err := volume.New(cfg, WithQuotas(a.cfg, all), a.log("volume"))
 	if err != nil {
 		return err
 	}

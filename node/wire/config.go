@@ -19,6 +19,7 @@ import (
 	"nodekit.dev/runtime/logs"
 	"nodekit.dev/runtime/observe"
 	"nodekit.dev/volume"
+	"nodekit.dev/volume/selinux"
 	"nodekit.dev/volume/stats"
 )
 
@@ -46,6 +47,10 @@ type Config struct {
 	Spec    podspec.Config
 	Cgroups cgroups.Config
 	Volume  volume.Config
+	// SELinux says which volumes are mounted with the label of their pod, where the
+	// host has SELinux: Host, where it is zero, is read from the machine, and what
+	// an earlier agent recorded comes from the volumes.
+	SELinux selinux.Config
 	// VolumeStats says how volumes are measured; Period 0: they are not.
 	VolumeStats stats.Config
 	// Probe says how probes are made, Checks what the stock checks do: those of
@@ -110,6 +115,7 @@ func Default() Config {
 		Spec:        podspec.Default(),
 		Cgroups:     cgroups.Default(),
 		VolumeStats: stats.Default(),
+		SELinux:     selinux.Config{OneUser: true, AllVolumes: true},
 	}
 }
 

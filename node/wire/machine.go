@@ -15,6 +15,7 @@ import (
 	"nodekit.dev/node/lifecycle"
 	"nodekit.dev/node/podspec"
 	"nodekit.dev/runtime"
+	"nodekit.dev/volume/selinux"
 )
 
 // aboutMachine fills in what only the machine knows and what was left empty.
@@ -48,6 +49,14 @@ func (c Config) aboutMachine() (Config, error) {
 	}
 	c.Spec.AppArmor = c.Spec.AppArmor || readsAs("/sys/module/apparmor/parameters/enabled", "Y")
 	c.Spec.SELinux = c.Spec.SELinux || readsAs("/sys/fs/selinux/enforce", "1")
+	if !c.SELinux.Host.Enabled {
+		host, err := selinux.ReadHost("/")
+		if err != nil {
+			c.Log.Warn("volumes are not mounted with SELinux labels, but relabeled file by file", "err", err)
+			host.Enabled = false
+		}
+		c.SELinux.Host = host
+	}
 	if c.Spec.Allocatable == nil {
 		c.Spec.Allocatable = corev1.ResourceList{
 			corev1.ResourceCPU:    *resource.NewQuantity(int64(goruntime.NumCPU()), resource.DecimalSI),

@@ -62,7 +62,7 @@ func (m mounter) ContainerMounts(ctx context.Context, req podactor.ContainerMoun
 		out = append(out, runtime.Mount{
 			HostPath: mount.HostPath, ContainerPath: mount.ContainerPath,
 			ReadOnly: mount.ReadOnly, RecursiveReadOnly: mount.RecursiveReadOnly,
-			Propagation: runtime.Propagation(mount.Propagation),
+			Propagation: runtime.Propagation(mount.Propagation), SELinuxRelabel: mount.SELinuxRelabel,
 		})
 	}
 	return podactor.ContainerMountsResult{Mounts: out, Devices: devices}, err

@@ -55,7 +55,7 @@ func (HostPath) Mounted(_ context.Context, req volume.MountedRequest) (volume.Mo
 	if source == nil {
 		return volume.MountedResult{}, nil
 	}
-	return volume.MountedResult{Mounted: true, HostPath: source.Path, ReadOnly: req.ReadOnly}, nil
+	return volume.MountedResult{Mounted: true, HostPath: source.Path, ReadOnly: req.ReadOnly, KeepLabels: true}, nil
 }
 
 // Unmount has nothing to take away but an empty directory that another agent

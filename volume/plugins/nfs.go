@@ -61,7 +61,7 @@ func (p NFS) Mount(ctx context.Context, req volume.MountRequest) (volume.MountRe
 func (p NFS) Mounted(_ context.Context, req volume.MountedRequest) (volume.MountedResult, error) {
 	here, _, err := mountsOn(p.mounts(), req.Dir)
 	readOnly := req.ReadOnly || req.PersistentVolume == nil && req.Volume.NFS != nil && req.Volume.NFS.ReadOnly
-	return volume.MountedResult{Mounted: len(here) > 0, HostPath: req.Dir, ReadOnly: readOnly}, err
+	return volume.MountedResult{Mounted: len(here) > 0, HostPath: req.Dir, ReadOnly: readOnly, KeepLabels: true}, err
 }
 
 // Unmount implements [volume.Plugin]. A server that does not answer is left by

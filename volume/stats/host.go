@@ -33,6 +33,9 @@ type method func(context.Context) (Usage, error)
 // the source is empty, not at all.
 func (h host) choose(req ReadRequest) (source string, how method, err error) {
 	path := req.Path
+	if pv := req.PersistentVolume; pv != nil && pv.Spec.HostPath != nil {
+		return "", nil, nil // what is there is not the pod's
+	}
 	if req.Block() {
 		return sourceBlock, func(context.Context) (Usage, error) { return blockUsage(path) }, nil
 	}

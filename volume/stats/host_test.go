@@ -59,6 +59,12 @@ func TestDirectoriesAreWalked(t *testing.T) {
 	if *got.Used < 10<<20 || *got.Used > 10<<20+64<<10 || *got.InodesUsed != 2 || *got.Capacity <= *got.Used || *got.Inodes <= 2 {
 		t.Errorf("used %d of %d, inodes %d of %d", *got.Used, *got.Capacity, *got.InodesUsed, *got.Inodes)
 	}
+	ofTheHost := request(dir)
+	ofTheHost.PersistentVolume = &corev1.PersistentVolume{}
+	ofTheHost.PersistentVolume.Spec.HostPath = &corev1.HostPathVolumeSource{}
+	if source, how, err := h.choose(ofTheHost); source != "" || how != nil || err != nil {
+		t.Errorf("a hostPath PersistentVolume: %q, %v", source, err)
+	}
 	if _, _, err := h.choose(request(filepath.Join(dir, "none"))); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error %v", err)
 	}

@@ -82,7 +82,10 @@ func mounter(lc fx.Lifecycle, r *fxrun.Runner, p parts) (node.Mounter, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := p.Contents.Observing(wire.VolumeConfig(p.Config, p.Events, p.Claims))
+	cfg, err := p.Contents.Labeling(p.Config, p.Contents.Observing(wire.VolumeConfig(p.Config, p.Events, p.Claims)))
+	if err != nil {
+		return nil, err
+	}
 	m, err := volume.New(cfg, wire.WithQuotas(p.Config, all), p.Log.With("part", "volume"))
 	if err != nil {
 		return nil, err

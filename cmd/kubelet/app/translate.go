@@ -83,6 +83,8 @@ func runtimeConfig(cfg *wire.Config, kc *config.KubeletConfiguration, features c
 func volumeConfig(cfg *wire.Config, kc *config.KubeletConfiguration, features config.Features) {
 	cfg.VolumeStats.Period = kc.VolumeStatsAggPeriod.Duration
 	cfg.VolumeStats.Quotas = features.Enabled("LocalStorageCapacityIsolationFSQuotaMonitoring")
+	cfg.SELinux.OneUser = features.Enabled("SELinuxMountReadWriteOncePod")
+	cfg.SELinux.AllVolumes = features.Enabled("SELinuxMount")
 	cfg.VolumeStats.Health = features.Enabled("CSIVolumeHealth")
 }
 

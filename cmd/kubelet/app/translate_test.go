@@ -198,6 +198,9 @@ func TestTranslate(t *testing.T) {
 	if v := stock.VolumeStats; v.Period != time.Minute || v.Quotas || v.Health || v.Conditions {
 		t.Errorf("volume stats by default: %+v", v)
 	}
+	if s := translated(t, "featureGates: {SELinuxMount: false}\n").SELinux; s.AllVolumes || !s.OneUser || !stock.SELinux.AllVolumes {
+		t.Errorf("SELinux: %+v", s)
+	}
 	gated := translated(t, "volumeStatsAggPeriod: -1s\nfeatureGates: {LocalStorageCapacityIsolationFSQuotaMonitoring: true}\n").VolumeStats
 	if !gated.Off() || !gated.Quotas || translated(t, "volumeStatsAggPeriod: 0s\n").VolumeStats.Period != time.Minute {
 		t.Errorf("volume stats: %+v", gated)

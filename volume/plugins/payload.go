@@ -24,12 +24,15 @@ const (
 	maxFileName = 255
 )
 
-// clean checks all paths and returns the payload under clean ones.
+// clean checks all paths and modes, and returns the payload under clean ones.
 func (p payload) clean() (payload, error) {
 	out := make(payload, len(p))
 	for _, name := range slices.Sorted(maps.Keys(p)) {
 		if err := checkPath(name); err != nil {
 			return nil, err
+		}
+		if mode := p[name].mode; mode < 0 || mode > 0o777 { // the API server lets none in, a manifest might
+			return nil, fmt.Errorf("invalid mode: must be a number between 0 and 0777 (octal), both inclusive: %s has %#o", name, mode)
 		}
 		out[path.Clean(name)] = p[name]
 	}

@@ -9,6 +9,7 @@ import (
 	"nodekit.dev/node/apipods"
 	"nodekit.dev/node/apiserver"
 	"nodekit.dev/node/events"
+	"nodekit.dev/node/expand"
 	"nodekit.dev/node/objects/apicache"
 	"nodekit.dev/node/register"
 	"nodekit.dev/node/status"
@@ -31,6 +32,8 @@ type Config struct {
 	Status   status.Config
 	Pods     apipods.Config
 	Objects  apicache.Config
+	// Expand says how the volumes of running pods grow.
+	Expand expand.Config
 	// NoTrustBundles leaves ClusterTrustBundles out of projected volumes (gate
 	// ClusterTrustBundleProjection is off).
 	NoTrustBundles bool
@@ -61,6 +64,7 @@ func Default() Config {
 		Events:   events.Default(),
 		Status:   status.DefaultConfig(""),
 		Pods:     apipods.DefaultConfig(""),
+		Expand:   expand.Default(),
 	}
 }
 
@@ -69,7 +73,7 @@ func Default() Config {
 func (c Config) Complete(cfg wire.Config) Config {
 	c.Certs.NodeName, c.Register.NodeName = cfg.NodeName, cfg.NodeName
 	c.Events.NodeName, c.Objects.NodeName = cfg.NodeName, cfg.NodeName
-	c.Status.NodeName, c.Pods.NodeName = cfg.NodeName, cfg.NodeName
+	c.Status.NodeName, c.Pods.NodeName, c.Expand.NodeName = cfg.NodeName, cfg.NodeName, cfg.NodeName
 	if c.Certs.Dir == "" {
 		c.Certs.Dir = filepath.Join(cfg.RootDir, "pki")
 	}

@@ -115,9 +115,12 @@ func (m *member) claims() error {
 		return err
 	}
 	made, err := Claims(m.cfg, c, m.Parts.NodeGetter, m.ThisNode, m.Contents)
-	if err == nil {
-		m.Parts.Claims = made
+	if err != nil {
+		return err
 	}
+	m.Parts.Claims = made
+	runs, err := Expansion(m.cfg, c, m.Parts.EventWriter, m.Contents)
+	m.runs = append(m.runs, runs...)
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 	"nodekit.dev/node/claims"
 	"nodekit.dev/node/environment"
 	"nodekit.dev/node/events"
+	"nodekit.dev/node/expand"
 	"nodekit.dev/node/objects/apicache"
 	"nodekit.dev/node/register"
 	"nodekit.dev/node/status"
@@ -101,6 +102,37 @@ func Claims(cfg Config, c *Connection, getter wire.NodeGetter, this *wire.ThisNo
 	contents.OnRelease(made.Release)
 	contents.OnNodeChange(made.NodeChanged)
 	return made, nil
+}
+
+// Expansion grows the volumes of running pods, and tells their claims. Events
+// go to sink; nil: to nobody.
+func Expansion(cfg Config, c *Connection, sink node.EventSink, contents *wire.Contents) ([]wire.Part, error) {
+	made, err := expand.New(cfg.Expand, expand.Parts{
+		Core: c.API.Lane(apiserver.LaneRead).Core(), Volumes: contents.Recorded, Grower: contents.Grower(),
+		Event: func(e expand.Event) { tellExpansion(sink, contents, e) }, Log: c.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	contents.OnMountsChange(made.Changed)
+	contents.OnGrown(made.Grown)
+	return []wire.Part{c.run("volume-expansion", made.Run)}, nil
+}
+
+// aboutAny is an event writer that takes events about any object.
+type aboutAny interface {
+	Event(about corev1.ObjectReference, eventType, reason, message string)
+}
+
+func tellExpansion(sink node.EventSink, contents *wire.Contents, e expand.Event) {
+	recorder, ok := sink.(aboutAny)
+	switch {
+	case sink == nil:
+	case e.Claim == nil:
+		contents.PodEvent(sink, e.PodUID, e.Type, e.Reason, e.Message)
+	case ok:
+		recorder.Event(*e.Claim, e.Type, e.Reason, e.Message)
+	}
 }
 
 // RuntimeClasses are the cache's.

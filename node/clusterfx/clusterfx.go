@@ -168,12 +168,18 @@ func runtimeClasses(c *apicache.Cache) (given[node.RuntimeClasses], error) {
 }
 
 func claimsOf(
-	cfg completed, c *cluster.Connection, getter wire.NodeGetter, this *wire.ThisNode, contents *wire.Contents,
+	lc nodefx.Lifecycle, cfg completed, c *cluster.Connection, getter wire.NodeGetter,
+	this *wire.ThisNode, contents *wire.Contents, sink wire.EventWriter,
 ) (given[wire.Claims], error) {
 	made, err := cluster.Claims(cfg.Config, c, getter, this, contents)
 	if err != nil {
 		return given[wire.Claims]{}, err
 	}
+	parts, err := cluster.Expansion(cfg.Config, c, sink, contents)
+	if err != nil {
+		return given[wire.Claims]{}, err
+	}
+	run(lc, parts)
 	return given[wire.Claims]{Default: made}, nil
 }
 

@@ -178,7 +178,7 @@ func clusterCases() map[string]seamCase {
 		"plugins.Tokens":          {at("tokens"), nil, nodefx.Replace[plugins.Tokens](station)},
 		"plugins.TrustBundles":    {at("trustBundles"), nil, nodefx.Replace[plugins.TrustBundles](station)},
 		"plugins.PodCertificates": {at("podCertificates"), nil, nodefx.Replace[plugins.PodCertificates](station)},
-		"wire.Claims":             {at("claimsOf"), nil, nodefx.Replace[wire.Claims](station)},
+		"wire.Claims":             {at("claimsOf"), []string{"volume-expansion"}, nodefx.Replace[wire.Claims](station)},
 		"wire.NodeGetter":         {at("nodeGetter"), nil, nodefx.Replace[wire.NodeGetter](func() getter { return getter{} })},
 		"wire.Registration": {
 			at("registrar"), []string{"node-registration"},

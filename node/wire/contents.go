@@ -27,6 +27,8 @@ type Contents struct {
 	mu      sync.Mutex
 	release []func(types.UID)
 	onNode  []func()
+
+	growth growth
 }
 
 var _ node.StatusSink = (*Contents)(nil)

@@ -145,9 +145,10 @@ func Sources(cfg Config, p ClusterParts, this *ThisNode) plugins.Sources {
 
 // VolumeConfig is how volumes are mounted. Users of a pod are told through
 // events that its content can not be brought up to date; nil: nobody is. Without
-// claims, nil, pods with one are refused.
-func VolumeConfig(cfg Config, events EventWriter, claims Claims) volume.Config {
+// claims, nil, pods with one are refused. Mounts and unmounts are told to contents.
+func VolumeConfig(cfg Config, events EventWriter, claims Claims, contents *Contents) volume.Config {
 	out := cfg.Volume
+	out.Observer = contents.watching(out.Observer)
 	if out.Claims == nil && claims != nil {
 		out.Claims = claims
 	}

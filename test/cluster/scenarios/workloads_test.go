@@ -37,6 +37,7 @@ func TestWorkloads(t *testing.T) {
 		{"Confinement", confinement},
 		{"HeldBack", heldBack},
 		{"Volumes", volumes},
+		{"VolumeUpdates", volumeUpdates},
 		{"ReadinessGate", readinessGate},
 		{"ReadinessProbe", readinessProbe},
 		{"LivenessProbes", livenessProbes},

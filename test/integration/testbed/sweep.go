@@ -28,6 +28,7 @@ func sweep(ctx context.Context, s *slot) error {
 		{"end containers", func() error { return endProcesses(ctx, processesInCgroups(append(ids, s.name()))) }},
 		{"end shims", func() error { return endProcesses(ctx, shimsOf(s)) }},
 		{"unmount", func() error { return unmountBelow(s.dir) }},
+		{"detach loop devices", func() error { return detachBelow(ctx, s.dir) }},
 		{"remove cgroups", func() error { return removeCgroups(ctx, append(ids, s.name())) }},
 		{"remove the network namespace", func() error { return removeNamespace(ctx, s) }},
 		{"remove the bridge", func() error { return removeBridge(ctx, s.name()) }},
@@ -87,6 +88,20 @@ func unmountBelow(dir string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// detachBelow takes the loop devices away that have their files below dir, which
+// drivers of volumes left.
+func detachBelow(ctx context.Context, dir string) error {
+	backings, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	for _, backing := range backings {
+		file, _ := os.ReadFile(backing) // it may just have been detached
+		if strings.HasPrefix(string(file), dir+"/") {
+			_, failed := command(ctx, "losetup", "--detach", "/dev/"+filepath.Base(filepath.Dir(filepath.Dir(backing))))
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
 }
 
 // mountPoint is the fifth field of a line of mountinfo, with the kernel's

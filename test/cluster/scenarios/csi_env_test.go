@@ -118,6 +118,7 @@ type claim struct {
 	size   string // such as 320Mi
 	fsType string // xfs, ext4 or dir
 	mode   corev1.PersistentVolumeAccessMode
+	block  bool
 	// pv and csi are further fields of the PersistentVolume's spec and of its csi.
 	pv, csi string
 	// pvOnly leaves the claim to somebody else.
@@ -143,9 +144,12 @@ func (d *disk) claim(c claim) {
 	if err := d.driver.Create(c.name, csidriver.Volume{Size: bytesOf(c.size), FSType: c.fsType}); err != nil {
 		d.t.Fatal(err)
 	}
-	fsType := ""
-	if c.fsType != "" && c.fsType != "dir" && !strings.Contains(c.pv, "Block") {
+	fsType, mode := "", ""
+	if c.fsType != "" && c.fsType != "dir" {
 		fsType = ", fsType: " + c.fsType
+	}
+	if c.block {
+		mode = indent("volumeMode: Block")
 	}
 	objects := fmt.Sprintf(`
 apiVersion: v1
@@ -158,7 +162,7 @@ spec:
   storageClassName: %[5]s
   claimRef: {namespace: %[1]s, name: %[2]s}
   csi: {driver: %[5]s, volumeHandle: %[2]s%[6]s%[7]s}
-%[8]s`, d.ns, c.name, c.size, c.mode, d.name, fsType, c.csi, indent(c.pv))
+%[8]s`, d.ns, c.name, c.size, c.mode, d.name, fsType, c.csi, mode+indent(c.pv))
 	if !c.pvOnly {
 		objects += fmt.Sprintf(`
 ---
@@ -170,7 +174,7 @@ spec:
   volumeName: %[1]s-%[2]s
   accessModes: [%[4]s]
   resources: {requests: {storage: %[3]s}}
-%[6]s`, d.ns, c.name, c.size, c.mode, d.name, indent(c.pv))
+%[6]s`, d.ns, c.name, c.size, c.mode, d.name, mode)
 	}
 	d.applyIn(d.t, d.ns, objects)
 	if !c.pvOnly {

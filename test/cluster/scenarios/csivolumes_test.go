@@ -223,7 +223,10 @@ func (d *disk) knows(name, size string) {
 	d.t.Helper()
 	d.eventually(d.t, patience, func() error {
 		c := d.pvc(name)
-		if c.Status.Capacity.Storage().String() != size || len(c.Status.AllocatedResourceStatuses) > 0 || len(c.Status.Conditions) > 0 {
+		left := slices.ContainsFunc(c.Status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
+			return c.Type == corev1.PersistentVolumeClaimFileSystemResizePending || c.Type == corev1.PersistentVolumeClaimNodeResizeError
+		})
+		if left || c.Status.Capacity.Storage().String() != size || len(c.Status.AllocatedResourceStatuses) > 0 {
 			return fmt.Errorf("the claim's status is %+v", c.Status)
 		}
 		return nil
@@ -330,7 +333,7 @@ func (d *disk) untilReason(pod, reason string) {
 // csiBlock: the container has the device itself.
 func csiBlock(t *testing.T, e *env, ns string) {
 	d := newDisk(t, e, ns, diskOptions{})
-	d.claim(claim{name: "raw", size: "16Mi", pv: "volumeMode: Block"})
+	d.claim(claim{name: "raw", size: "16Mi", block: true})
 	d.pod("raw", podOptions{
 		mount: "volumeDevices: [{name: data, devicePath: /dev/disk}]",
 		main:  "test -b /dev/disk && echo kept | dd of=/dev/disk conv=notrunc && sync && touch /tmp/done && exec sleep 10000",

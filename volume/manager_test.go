@@ -73,17 +73,17 @@ func TestMountErrors(t *testing.T) {
 	m, _ := newManager(t)
 	pod := newPod("u1", "")
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{
-		Name: "memory", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}},
+		Name: "csi", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "none.example"}},
 	})
 	evil := newPod("../u1", "")
 	for name, tc := range map[string]struct {
 		pod  *corev1.Pod
 		want string
 	}{
-		"memory": {pod, `MountVolume.SetUp failed for volume "memory" : no volume plugin matched`},
-		"gone":   {pod, "no volume of that name"},
-		"data":   {evil, "can not name a directory"},
-		"../x":   {pod, "can not name a directory"},
+		"csi":  {pod, `MountVolume.SetUp failed for volume "csi" : no volume plugin matched`},
+		"gone": {pod, "no volume of that name"},
+		"data": {evil, "can not name a directory"},
+		"../x": {pod, "can not name a directory"},
 	} {
 		_, err := m.Mount(t.Context(), tc.pod, name)
 		if err == nil || !strings.Contains(err.Error(), tc.want) {

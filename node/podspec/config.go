@@ -76,6 +76,10 @@ type Config struct {
 	// protocol, and ProbeGRPCTLS (gate GRPCContainerProbeTLS, Alpha) gRPC probes
 	// their mode.
 	ProbeH2C, ProbeGRPCTLS bool
+	// EmptyDirModes (gate EmptyDirVolumeMode, Alpha) lets emptyDir volumes have a
+	// mode, and FileUsers (gate AtomicWriteVolumeUserFields, Alpha) volumes that
+	// objects fill name the owners of their files.
+	EmptyDirModes, FileUsers bool
 	// ExtraMaskedPaths are hidden from containers besides the stock list.
 	ExtraMaskedPaths []string
 

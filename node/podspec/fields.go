@@ -110,10 +110,10 @@ func volumeRule(path string) (rule, bool) {
 	switch path {
 	case "name", "hostPath":
 		return rule{acted, "package volume"}, true
-	case "emptyDir.medium":
-		return rule{acted, "package volume; only the default medium, see values.go"}, true
-	case "emptyDir.sizeLimit", "emptyDir.mode":
-		return rule{refused, notYet}, true
+	case "emptyDir.medium", "emptyDir.sizeLimit":
+		return rule{acted, "package volume"}, true
+	case "emptyDir.mode":
+		return rule{acted, "by feature gate, see volumevalues.go"}, true
 	case "persistentVolumeClaim", "persistentVolumeClaim.claimName", "persistentVolumeClaim.readOnly", "ephemeral":
 		return rule{acted, "package volume, with what node/claims finds; a kind of volume that it has no plugin for fails the mount"}, true
 	case "nfs":
@@ -130,11 +130,11 @@ func volumeRule(path string) (rule, bool) {
 }
 
 // objectVolumeRule holds the fields of volumes that objects fill, which package
-// volume acts on, but for the owners of files.
+// volume acts on.
 func objectVolumeRule(path string) (rule, bool) {
 	switch path[strings.LastIndex(path, ".")+1:] {
 	case "user", "defaultUser":
-		return rule{refused, "the feature gate AtomicWriteVolumeUserFields is off"}, true
+		return rule{acted, "by feature gate, see volumevalues.go"}, true
 	case "configMap", "secret", "downwardAPI", "projected", "items", "items[]", "sources", "sources[]",
 		"serviceAccountToken", "clusterTrustBundle", "podCertificate":
 		return rule{}, false // some field of theirs is an owner

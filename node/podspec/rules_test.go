@@ -402,8 +402,12 @@ func TestCheckLooksAtValues(t *testing.T) {
 				Name: "e", SecurityContext: &corev1.SecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: "x"}},
 			}}}
 		},
-		"spec.volumes[0].emptyDir.medium: ": func(p *corev1.Pod) {
-			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}}
+		"spec.volumes[0].emptyDir.mode: the feature gate EmptyDirVolumeMode is off": func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Mode: new(int32(0o700))}}}}
+		},
+		"spec.volumes[0].secret.items[1].user: the feature gate AtomicWriteVolumeUserFields is off": func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+				Items: []corev1.KeyToPath{{Key: "a", Path: "a"}, {Key: "b", Path: "b", User: new(int64(7))}}}}}}
 		},
 		"spec.resources: ": func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{} },
 	} {

@@ -14,12 +14,7 @@ func (b *Builder) refusedValues(pod *corev1.Pod) []refusal {
 	out := b.refusedPodValues(pod)
 	out = append(out, b.refusedPodSecurity(pod)...)
 	for i := range pod.Spec.Volumes {
-		if dir := pod.Spec.Volumes[i].EmptyDir; dir != nil && dir.Medium != corev1.StorageMediumDefault {
-			out = append(out, refusal{
-				field: fmt.Sprintf("spec.volumes[%d].emptyDir.medium", i),
-				why:   fmt.Sprintf("%q is %s", dir.Medium, notYet),
-			})
-		}
+		out = append(out, b.refusedInVolume(&pod.Spec.Volumes[i], fmt.Sprintf("spec.volumes[%d]", i))...)
 	}
 	out = append(out, b.refusedRestarts(pod)...)
 	for i := range pod.Spec.InitContainers {

@@ -137,9 +137,9 @@ func Sources(cfg Config, p ClusterParts, this *ThisNode) plugins.Sources {
 		TrustBundles: p.TrustBundles, PodCertificates: p.PodCertificates,
 		Allocatable: this.allocatable(cfg.Spec.Allocatable),
 		TmpfsSize: func(pod *corev1.Pod) int64 {
-			limit := resources.PodLimitTotals(pod)[corev1.ResourceMemory]
-			return limit.Value()
+			return resources.PodLimits(pod, cfg.Spec.CPUQuota).Memory
 		},
+		EmptyDirModes: cfg.Spec.EmptyDirModes, FileUsers: cfg.Spec.FileUsers,
 	}
 }
 

@@ -81,6 +81,5 @@ func VolumePlugins(vendor []node.Ordered[volume.Plugin], sources plugins.Sources
 	for _, p := range sorted {
 		all = append(all, p.Value)
 	}
-	all = append(all, plugins.Default()...)
-	return append(all, plugins.FromObjects(sources)...), nil
+	return append(all, plugins.Stock(sources)...), nil
 }

@@ -18,7 +18,7 @@ func (p configMapPlugin) Mount(ctx context.Context, req volume.MountRequest) (vo
 	return p.disk().mount(req, func() (collected, error) {
 		source := req.Volume.ConfigMap
 		files, err := p.configMapFiles(ctx, req.Pod, source.Name, keyed{
-			items: source.Items, mode: source.DefaultMode, optional: isTrue(source.Optional),
+			items: source.Items, mode: source.DefaultMode, user: p.user(source.DefaultUser), optional: isTrue(source.Optional),
 		})
 		return collected{files: files}, err
 	})

@@ -67,16 +67,12 @@ func (c content) prepare(req volume.MountRequest, group *int64) error {
 		return err
 	}
 	if c.memory == nil {
-		return makeDir(req.Dir, group)
+		return makeDir(req.Dir, emptyDirMode, group)
 	}
 	if err := os.MkdirAll(req.Dir, parentMode); err != nil {
 		return err
 	}
-	size := int64(0)
-	if c.size != nil {
-		size = c.size(req.Pod)
-	}
-	if err := ensureTmpfs(c.memory, req.Dir, size); err != nil {
+	if err := ensureTmpfs(c.memory, req.Dir, c.size(req.Pod)); err != nil {
 		return err
 	}
 	open, err := openDir(req.Dir)

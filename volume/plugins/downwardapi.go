@@ -19,7 +19,7 @@ func (downwardPlugin) Supports(s volume.Source) bool { return s.Volume.DownwardA
 func (p downwardPlugin) Mount(_ context.Context, req volume.MountRequest) (volume.MountResult, error) {
 	return p.inMemory().mount(req, func() (collected, error) {
 		source := req.Volume.DownwardAPI
-		files, err := p.downwardFiles(req.Pod, source.Items, source.DefaultMode)
+		files, err := p.downwardFiles(req.Pod, source.Items, source.DefaultMode, p.user(source.DefaultUser))
 		return collected{files: files}, err
 	})
 }
@@ -33,7 +33,7 @@ func (p downwardPlugin) Unmount(ctx context.Context, req volume.UnmountRequest) 
 }
 
 // downwardFiles reads fields of the pod into files.
-func (s Sources) downwardFiles(pod *corev1.Pod, items []corev1.DownwardAPIVolumeFile, mode *int32) (payload, error) {
+func (s Sources) downwardFiles(pod *corev1.Pod, items []corev1.DownwardAPIVolumeFile, mode *int32, user func(*int64) *int64) (payload, error) {
 	out := payload{}
 	var errs []error
 	for _, item := range items {
@@ -42,7 +42,7 @@ func (s Sources) downwardFiles(pod *corev1.Pod, items []corev1.DownwardAPIVolume
 			errs = append(errs, err)
 			continue
 		}
-		out[item.Path] = file{data: []byte(text), mode: modeOr(item.Mode, modeOr(mode, defaultMode))}
+		out[item.Path] = file{data: []byte(text), mode: modeOr(item.Mode, modeOr(mode, defaultMode)), user: user(item.User)}
 	}
 	return out, joined(errs)
 }

@@ -19,6 +19,7 @@ const defaultMode = 0o644
 type keyed struct {
 	items    []corev1.KeyToPath
 	mode     *int32
+	user     func(item *int64) *int64 // of a file whose item asks for that one
 	optional bool
 	missing  func(key string) error
 }
@@ -27,7 +28,7 @@ func (k keyed) files(data map[string][]byte) (payload, error) {
 	out := payload{}
 	if len(k.items) == 0 {
 		for key, value := range data {
-			out[key] = file{data: value, mode: modeOr(k.mode, defaultMode)}
+			out[key] = file{data: value, mode: modeOr(k.mode, defaultMode), user: k.user(nil)}
 		}
 		return out, nil
 	}
@@ -39,9 +40,22 @@ func (k keyed) files(data map[string][]byte) (payload, error) {
 		if !ok {
 			return nil, k.missing(item.Key)
 		}
-		out[item.Path] = file{data: value, mode: modeOr(item.Mode, modeOr(k.mode, defaultMode))}
+		out[item.Path] = file{data: value, mode: modeOr(item.Mode, modeOr(k.mode, defaultMode)), user: k.user(item.User)}
 	}
 	return out, nil
+}
+
+// user is who owns a file: whom its item asks for, else whom the volume does.
+func (s Sources) user(volume *int64) func(item *int64) *int64 {
+	return func(item *int64) *int64 {
+		switch {
+		case !s.FileUsers:
+			return nil
+		case item != nil:
+			return item
+		}
+		return volume
+	}
 }
 
 // configMapFiles reads a ConfigMap into files.

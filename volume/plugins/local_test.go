@@ -65,7 +65,9 @@ func (r rig) dir(pod string) string {
 func (r rig) meta(pod string) string { return filepath.Join(r.root, "pods", pod, "plugins/p/pv") }
 
 func (r rig) mount(pod string, s volume.Source) (volume.MountResult, error) {
-	return r.plugin.Mount(r.t.Context(), volume.MountRequest{Pod: &corev1.Pod{}, Source: s, Dir: r.dir(pod), MetaDir: r.meta(pod)})
+	owner := &corev1.Pod{}
+	owner.Namespace, owner.Name = "ns", pod
+	return r.plugin.Mount(r.t.Context(), volume.MountRequest{Pod: owner, Source: s, Dir: r.dir(pod), MetaDir: r.meta(pod)})
 }
 
 func (r rig) mounted(pod string, s volume.Source) volume.MountedResult {

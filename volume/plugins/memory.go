@@ -20,6 +20,9 @@ type Memory interface {
 	// many bytes; 0 leaves the limit to the kernel. It is kept out of swap
 	// where the kernel can.
 	MountTmpfs(dir *os.File, size int64) error
+	// MountHugetlbfs mounts an empty file system of huge pages of that size, in
+	// bytes, on the open directory, for at most limit bytes; 0: no limit.
+	MountHugetlbfs(dir *os.File, pageSize, limit int64) error
 	// Unmount takes the topmost mount off target, following no symlink.
 	// ErrNotExist or EINVAL mean that nothing is mounted there.
 	Unmount(target string) error
@@ -45,6 +48,24 @@ func (HostMemory) MountTmpfs(dir *os.File, size int64) error {
 	return nil
 }
 
+// MountHugetlbfs implements [Memory].
+func (HostMemory) MountHugetlbfs(dir *os.File, pageSize, limit int64) error {
+	options := fmt.Sprintf("pagesize=%d", pageSize)
+	if limit > 0 {
+		options += fmt.Sprintf(",size=%d", limit)
+	}
+	err := unix.Mount("nodev", beneath.ProcPath(dir), "hugetlbfs", 0, options)
+	switch {
+	case errors.Is(err, unix.ENODEV):
+		return fmt.Errorf("mount huge pages on %s: the kernel has no huge pages: %w", dir.Name(), err)
+	case errors.Is(err, unix.EINVAL):
+		return fmt.Errorf("mount huge pages on %s: the machine has no huge pages of %d bytes: %w", dir.Name(), pageSize, err)
+	case err != nil:
+		return fmt.Errorf("mount huge pages on %s: %w", dir.Name(), err)
+	}
+	return nil
+}
+
 func comma(a, b string) string {
 	if a == "" {
 		return b
@@ -54,6 +75,17 @@ func comma(a, b string) string {
 
 // ensureTmpfs mounts a tmpfs on the directory unless one is there.
 func ensureTmpfs(memory Memory, dir string, size int64) error {
+	return ensureMounted(dir, "tmpfs", unix.TMPFS_MAGIC, func(open *os.File) error { return memory.MountTmpfs(open, size) })
+}
+
+// ensureHugetlbfs does so with huge pages.
+func ensureHugetlbfs(memory Memory, dir string, pageSize, limit int64) error {
+	return ensureMounted(dir, "hugetlbfs", unix.HUGETLBFS_MAGIC, func(open *os.File) error {
+		return memory.MountHugetlbfs(open, pageSize, limit)
+	})
+}
+
+func ensureMounted(dir, kind string, magic int64, mount func(*os.File) error) error {
 	mounted, err := isMountPoint(dir)
 	if err != nil {
 		return err
@@ -64,16 +96,23 @@ func ensureTmpfs(memory Memory, dir string, size int64) error {
 			return err
 		}
 		defer open.Close()
-		return memory.MountTmpfs(open, size)
+		return mount(open)
 	}
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return &fs.PathError{Op: "statfs", Path: dir, Err: err}
 	}
-	if st.Type != unix.TMPFS_MAGIC {
-		return fmt.Errorf("something else than a tmpfs is mounted on %s: unmount it", dir)
+	if int64(st.Type) != magic { //nolint:unconvert // 32 bits on some machines
+		return fmt.Errorf("something else than a %s is mounted on %s: unmount it", kind, dir)
 	}
 	return nil
+}
+
+// inMemory says whether a directory is in memory, or of huge pages.
+func inMemory(dir string) bool {
+	var st unix.Statfs_t
+	err := unix.Statfs(dir, &st)
+	return err == nil && (st.Type == unix.TMPFS_MAGIC || st.Type == unix.HUGETLBFS_MAGIC)
 }
 
 // isMountPoint says whether a file system begins at the directory.

@@ -163,7 +163,7 @@ func TestEmptyDirModeAndGroup(t *testing.T) {
 	} {
 		root := t.TempDir()
 		pod := &corev1.Pod{Spec: corev1.PodSpec{SecurityContext: tc.security}}
-		req := volume.MountRequest{Pod: pod, Dir: filepath.Join(root, "v"), MetaDir: filepath.Join(root, "meta")}
+		req := volume.MountRequest{Pod: pod, Source: emptyDir(corev1.EmptyDirVolumeSource{}), Dir: filepath.Join(root, "v"), MetaDir: filepath.Join(root, "meta")}
 		if _, err := (plugins.EmptyDir{}).Mount(t.Context(), req); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -187,7 +187,7 @@ func TestEmptyDirModeAndGroup(t *testing.T) {
 
 func TestEmptyDirDoesNotTakeAFileOrLinkForItsDirectory(t *testing.T) {
 	root := t.TempDir()
-	req := volume.MountRequest{Pod: &corev1.Pod{}, Dir: filepath.Join(root, "v"), MetaDir: filepath.Join(root, "meta")}
+	req := volume.MountRequest{Pod: &corev1.Pod{}, Source: emptyDir(corev1.EmptyDirVolumeSource{}), Dir: filepath.Join(root, "v"), MetaDir: filepath.Join(root, "meta")}
 	if err := os.Symlink("/etc", req.Dir); err != nil {
 		t.Fatal(err)
 	}
@@ -211,8 +211,8 @@ func TestSupports(t *testing.T) {
 		want   string
 	}{
 		"emptyDir":  {corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, "kubernetes.io/empty-dir"},
-		"memory":    {corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}, ""},
-		"hugepages": {corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: "HugePages-2Mi"}}, ""},
+		"memory":    {corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}, "kubernetes.io/empty-dir"},
+		"hugepages": {corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: "HugePages-2Mi"}}, "kubernetes.io/empty-dir"},
 		"hostPath":  {corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}, "kubernetes.io/host-path"},
 		"secret":    {corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}, ""},
 	} {

@@ -36,10 +36,13 @@ type projection struct {
 	Sources
 	req  volume.MountRequest
 	mode *int32 // of the volume
+	// owner is the user of files whose source asks for none; nil: the volume
+	// does not either.
+	owner *int64
 }
 
 func (p projectedPlugin) project(ctx context.Context, req volume.MountRequest) (collected, error) {
-	pr := projection{Sources: p.Sources, req: req, mode: req.Volume.Projected.DefaultMode}
+	pr := projection{Sources: p.Sources, req: req, mode: req.Volume.Projected.DefaultMode, owner: req.Volume.Projected.DefaultUser}
 	all := collected{files: payload{}}
 	var errs []error
 	for i, source := range req.Volume.Projected.Sources {
@@ -58,14 +61,14 @@ func (p projection) source(ctx context.Context, index int, s corev1.VolumeProjec
 	switch {
 	case s.Secret != nil:
 		got.files, err = p.secretFiles(ctx, p.req.Pod, s.Secret.Name, keyed{
-			items: s.Secret.Items, mode: p.mode, optional: isTrue(s.Secret.Optional),
+			items: s.Secret.Items, mode: p.mode, user: p.user(p.owner), optional: isTrue(s.Secret.Optional),
 		})
 	case s.ConfigMap != nil:
 		got.files, err = p.configMapFiles(ctx, p.req.Pod, s.ConfigMap.Name, keyed{
-			items: s.ConfigMap.Items, mode: p.mode, optional: isTrue(s.ConfigMap.Optional),
+			items: s.ConfigMap.Items, mode: p.mode, user: p.user(p.owner), optional: isTrue(s.ConfigMap.Optional),
 		})
 	case s.DownwardAPI != nil:
-		got.files, err = p.downwardFiles(p.req.Pod, s.DownwardAPI.Items, p.mode)
+		got.files, err = p.downwardFiles(p.req.Pod, s.DownwardAPI.Items, p.mode, p.user(p.owner))
 	case s.ServiceAccountToken != nil:
 		return p.token(ctx, s.ServiceAccountToken)
 	case s.ClusterTrustBundle != nil:
@@ -95,7 +98,7 @@ func (p projection) token(ctx context.Context, s *corev1.ServiceAccountTokenProj
 	if err != nil {
 		return collected{}, err
 	}
-	return collected{files: payload{s.Path: p.private([]byte(token.Value))}, refreshAt: token.RefreshAt}, nil
+	return collected{files: payload{s.Path: p.private([]byte(token.Value), s.User)}, refreshAt: token.RefreshAt}, nil
 }
 
 func (p projection) podCertificate(ctx context.Context, index int, s *corev1.PodCertificateProjection) (payload, error) {
@@ -113,16 +116,20 @@ func (p projection) podCertificate(ctx context.Context, index int, s *corev1.Pod
 		s.CertificateChainPath: chain,
 	} {
 		if path != "" {
-			out[path] = p.private(data)
+			out[path] = p.private(data, s.User)
 		}
 	}
 	return out, nil
 }
 
-// private is a file for the pod's own user: where all of its containers run as
-// one, or share a group, nobody else can read it.
-func (p projection) private(data []byte) file {
-	f := file{data: data, mode: modeOr(p.mode, defaultMode), user: podUser(p.req.Pod)}
+// private is a file for the pod's own user, or whom the source or the volume
+// asks for: where all containers run as one, or share a group, nobody else can
+// read it.
+func (p projection) private(data []byte, user *int64) file {
+	f := file{data: data, mode: modeOr(p.mode, defaultMode), user: p.user(p.owner)(user)}
+	if f.user == nil {
+		f.user = podUser(p.req.Pod)
+	}
 	if f.user != nil || fsGroup(p.req.Pod) != nil {
 		f.mode = 0o600 // the group's right to read comes with its ownership
 	}

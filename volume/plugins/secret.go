@@ -17,7 +17,7 @@ func (p secretPlugin) Mount(ctx context.Context, req volume.MountRequest) (volum
 	return p.inMemory().mount(req, func() (collected, error) {
 		source := req.Volume.Secret
 		files, err := p.secretFiles(ctx, req.Pod, source.SecretName, keyed{
-			items: source.Items, mode: source.DefaultMode, optional: isTrue(source.Optional),
+			items: source.Items, mode: source.DefaultMode, user: p.user(source.DefaultUser), optional: isTrue(source.Optional),
 		})
 		return collected{files: files}, err
 	})

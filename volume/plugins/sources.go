@@ -80,9 +80,32 @@ type Sources struct {
 	// TmpfsSize bounds what a pod's volume may hold in memory, in bytes; nil
 	// or 0: half of the machine's memory.
 	TmpfsSize func(*corev1.Pod) int64
-	// Memory keeps Secrets, downward API and projected volumes off the disk;
-	// nil: [HostMemory].
+	// Memory keeps Secrets, downward API and projected volumes off the disk, and
+	// mounts emptyDir volumes in memory; nil: [HostMemory].
 	Memory Memory
+	// EmptyDirModes lets emptyDir volumes ask for a mode (gate EmptyDirVolumeMode,
+	// Alpha, off).
+	EmptyDirModes bool
+	// FileUsers lets volumes that objects fill ask for the users of their files
+	// (gate AtomicWriteVolumeUserFields, Alpha, off); else those fields are ignored.
+	FileUsers bool
+}
+
+// Stock are all the plugins, in their order.
+func Stock(s Sources) []volume.Plugin {
+	all := Default()
+	all[0] = EmptyDir{Memory: s.Memory, MemorySize: s.memorySize, Modes: s.EmptyDirModes}
+	return append(all, FromObjects(s)...)
+}
+
+// memorySize is what the volumes in memory of a pod may hold.
+func (s Sources) memorySize(pod *corev1.Pod) int64 {
+	memory := s.allocatable()[corev1.ResourceMemory]
+	limit := memory.Value()
+	if s.TmpfsSize != nil {
+		limit = lower(limit, s.TmpfsSize(pod))
+	}
+	return limit
 }
 
 // FromObjects are the plugins for volumes that objects fill: configMap, secret,
@@ -96,7 +119,7 @@ func FromObjects(s Sources) []volume.Plugin {
 
 // disk and inMemory are where the plugins keep their content.
 func (s Sources) disk() content     { return content{} }
-func (s Sources) inMemory() content { return content{memory: s.Memory, size: s.TmpfsSize} }
+func (s Sources) inMemory() content { return content{memory: s.Memory, size: s.memorySize} }
 
 func (s Sources) allocatable() corev1.ResourceList {
 	if s.Allocatable == nil {

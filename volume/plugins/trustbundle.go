@@ -21,7 +21,7 @@ func (p projection) trustBundle(ctx context.Context, s *corev1.ClusterTrustBundl
 	if err != nil {
 		return nil, err
 	}
-	return payload{s.Path: p.private(trustAnchors(bundles))}, nil
+	return payload{s.Path: p.private(trustAnchors(bundles), s.User)}, nil
 }
 
 func (p projection) trustBundles(ctx context.Context, s *corev1.ClusterTrustBundleProjection) ([]string, error) {

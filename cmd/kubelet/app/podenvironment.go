@@ -11,6 +11,8 @@ import (
 func podEnvironment(cfg *wire.Config, kc *config.KubeletConfiguration, features config.Features) {
 	cfg.Admission.CompareTaints = features.Enabled("TaintTolerationComparisonOperators")
 	cfg.Spec.EnvFiles = features.Enabled("EnvFiles")
+	cfg.Spec.EmptyDirModes = features.Enabled("EmptyDirVolumeMode")
+	cfg.Spec.FileUsers = features.Enabled("AtomicWriteVolumeUserFields")
 	cfg.Spec.StopSignals = features.Enabled("ContainerStopSignals")
 	cfg.Node.Rules.StopSignals = cfg.Spec.StopSignals
 	cfg.Checks.H2C = features.Enabled("H2CContainerProbe")

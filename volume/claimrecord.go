@@ -23,12 +23,13 @@ type claimRecord struct {
 	Namespace        string                   `json:"claimNamespace"`
 	Claim            string                   `json:"claim"`
 	ReadOnly         bool                     `json:"readOnly,omitempty"`
+	ClaimSize        int64                    `json:"claimSize,omitempty"`
 	Attached         bool                     `json:"attached,omitempty"`
 	SELinuxLabel     string                   `json:"seLinuxLabel,omitempty"`
 }
 
 func (r claimRecord) source(v corev1.Volume) Source {
-	return Source{Volume: v, PersistentVolume: r.PersistentVolume, Claim: Claim{r.Namespace, r.Claim}, ReadOnly: r.ReadOnly, Attached: r.Attached, SELinuxLabel: r.SELinuxLabel}
+	return Source{Volume: v, PersistentVolume: r.PersistentVolume, Claim: Claim{r.Namespace, r.Claim}, ReadOnly: r.ReadOnly, ClaimSize: r.ClaimSize, Attached: r.Attached, SELinuxLabel: r.SELinuxLabel}
 }
 
 func (l layout) claims(uid string) string { return filepath.Join(l.pod(uid), "volume-claims") }
@@ -37,7 +38,7 @@ func (l layout) claim(uid, volume string) string { return filepath.Join(l.claims
 
 // writeClaim notes what v is about to be mounted from.
 func (m *Manager) writeClaim(uid string, plugin Plugin, s Source) error {
-	data, err := json.Marshal(claimRecord{plugin.Name(), s.PersistentVolume, s.Claim.Namespace, s.Claim.Name, s.ReadOnly, s.Attached, s.SELinuxLabel})
+	data, err := json.Marshal(claimRecord{plugin.Name(), s.PersistentVolume, s.Claim.Namespace, s.Claim.Name, s.ReadOnly, s.ClaimSize, s.Attached, s.SELinuxLabel})
 	if err != nil {
 		return err
 	}

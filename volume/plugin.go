@@ -72,6 +72,8 @@ type MountedRequest struct {
 	UID     string
 	Dir     string
 	MetaDir string
+	// Block says that Dir is a link to a device.
+	Block bool
 	// Source has only the name of its Volume when the pod's spec is gone; its
 	// PersistentVolume is as it was at the mount.
 	Source
@@ -100,6 +102,8 @@ type UnmountRequest struct {
 	// Volume is the volume's name in Dir, as [Source.Name].
 	Volume string
 	Dir    string
+	// Block says that Dir is a link to a device.
+	Block bool
 	// MetaDir is the plugin's notes, see MountRequest.
 	MetaDir string
 	// Mounts are the mount points at and below Dir, read just now, deepest first.

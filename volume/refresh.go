@@ -112,6 +112,7 @@ func (m *Manager) mountedRequest(uid string, s Source, plugin Plugin) MountedReq
 		UID:     uid,
 		Dir:     m.layout.place(uid, plugin.Name(), s),
 		MetaDir: m.layout.meta(uid, plugin.Name(), s.Name()),
+		Block:   s.Block(),
 		Source:  s,
 	}
 }

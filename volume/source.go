@@ -20,6 +20,10 @@ type Source struct {
 	// ReadOnly is set where the pod's entry asks for it (readOnly of
 	// persistentVolumeClaim).
 	ReadOnly bool
+	// ClaimSize is how large the claim says that the volume is
+	// (status.capacity), in bytes, as it was when the volume was mounted; 0: not
+	// known. Where the PersistentVolume is larger, the node must grow it.
+	ClaimSize int64
 	// Attached is set for volumes that had to be attached to the node.
 	Attached bool
 	// SELinuxMount says that the volume's driver can mount it with a label. Set for

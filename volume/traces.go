@@ -142,8 +142,8 @@ func (m *Manager) Mounted(ctx context.Context, uid string) ([]string, error) {
 		return nil, fmt.Errorf("volumes of pod %s: %w", uid, err)
 	}
 	var mounted []string
-	add := func(name, plugin, dir string, s Source) error {
-		is, err := m.isMounted(ctx, uid, plugin, dir, s)
+	add := func(name, plugin, dir string, block bool, s Source) error {
+		is, err := m.isMounted(ctx, uid, plugin, dir, block, s)
 		if err != nil {
 			m.ledger.count(func(f *Found) *uint64 { return &f.Failed })
 			return fmt.Errorf("volume %q of pod %s: %w", name, uid, err)
@@ -156,7 +156,7 @@ func (m *Manager) Mounted(ctx context.Context, uid string) ([]string, error) {
 	}
 	for name, record := range found.records {
 		s := record.source(corev1.Volume{Name: name})
-		if err := add(name, record.Plugin, m.layout.place(uid, record.Plugin, s), s); err != nil {
+		if err := add(name, record.Plugin, m.layout.place(uid, record.Plugin, s), s.Block(), s); err != nil {
 			return nil, err
 		}
 	}
@@ -166,7 +166,7 @@ func (m *Manager) Mounted(ctx context.Context, uid string) ([]string, error) {
 		case v.plugin == "": // only subPaths are left of it: a volume without a directory
 			mounted = append(mounted, v.name)
 		default:
-			if err := add(v.name, v.plugin, m.layout.disk(uid, v), Source{Volume: corev1.Volume{Name: v.name}}); err != nil {
+			if err := add(v.name, v.plugin, m.layout.disk(uid, v), v.block, Source{Volume: corev1.Volume{Name: v.name}}); err != nil {
 				return nil, err
 			}
 		}
@@ -176,13 +176,13 @@ func (m *Manager) Mounted(ctx context.Context, uid string) ([]string, error) {
 }
 
 // isMounted asks the plugin; one that this agent does not have mounts nothing.
-func (m *Manager) isMounted(ctx context.Context, uid, name, dir string, s Source) (bool, error) {
+func (m *Manager) isMounted(ctx context.Context, uid, name, dir string, block bool, s Source) (bool, error) {
 	plugin := m.plugin(name)
 	if plugin == nil || m.owing(uid, s.Volume.Name) {
 		return false, nil
 	}
 	req := m.mountedRequest(uid, s, plugin)
-	req.Dir = dir
+	req.Dir, req.Block = dir, block
 	where, err := plugin.Mounted(ctx, req)
 	return where.Mounted, err
 }

@@ -89,6 +89,7 @@ func (m *Manager) unmountOne(ctx context.Context, uid string, v diskVolume, s So
 			UID:     uid,
 			Volume:  v.name,
 			Dir:     dir,
+			Block:   v.block,
 			MetaDir: m.layout.meta(uid, v.plugin, v.name),
 			Mounts:  mounts,
 		})

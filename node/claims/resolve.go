@@ -43,7 +43,8 @@ func (c *Claims) Claimed(ctx context.Context, pod *corev1.Pod, v corev1.Volume) 
 	}
 	s := volume.Source{
 		Volume: v, PersistentVolume: pv, Claim: volume.Claim{Namespace: claim.Namespace, Name: claim.Name},
-		ReadOnly: v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly,
+		ReadOnly:  v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly,
+		ClaimSize: claim.Status.Capacity.Storage().Value(),
 	}
 	return c.attached(ctx, pod, s)
 }

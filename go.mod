@@ -32,7 +32,7 @@ require (
 
 require k8s.io/mount-utils v0.37.2
 
-require github.com/container-storage-interface/spec v1.12.1-0.20260720052920-cd9e7ad1ae09 // indirect
+require github.com/container-storage-interface/spec v1.12.1-0.20260720052920-cd9e7ad1ae09
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect

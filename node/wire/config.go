@@ -51,6 +51,9 @@ type Config struct {
 	// host has SELinux: Host, where it is zero, is read from the machine, and what
 	// an earlier agent recorded comes from the volumes.
 	SELinux selinux.Config
+	// SizeLimits ends pods whose emptyDirs hold more than their sizeLimit, as far as
+	// VolumeStats has them measured.
+	SizeLimits bool
 	// VolumeStats says how volumes are measured; Period 0: they are not.
 	VolumeStats stats.Config
 	// Probe says how probes are made, Checks what the stock checks do: those of
@@ -116,6 +119,7 @@ func Default() Config {
 		Cgroups:     cgroups.Default(),
 		VolumeStats: stats.Default(),
 		SELinux:     selinux.Config{OneUser: true, AllVolumes: true},
+		SizeLimits:  true,
 	}
 }
 

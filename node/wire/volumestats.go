@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,7 +39,7 @@ func MeasureVolumes(cfg Config, contents *Contents, readers []node.Ordered[stats
 	for _, r := range readers {
 		c.Readers[r.Name] = r.Value
 	}
-	c.Observer = contents.telling(c.Observer)
+	c.Observer = contents.telling(c.Observer, cfg.SizeLimits)
 	m, err := stats.New(c, contents.manager.Load(), cfg.Log.With("part", "volume-stats"))
 	if err != nil || c.Off() {
 		return m, nil, err
@@ -88,8 +89,16 @@ func (c *Contents) Observing(cfg volume.Config) volume.Config {
 }
 
 // telling is the observer that also tells users of what drivers say.
-func (c *Contents) telling(o stats.Observer) stats.Observer {
-	condition, health := o.ConditionChanged, o.HealthChanged
+func (c *Contents) telling(o stats.Observer, limits bool) stats.Observer {
+	condition, health, figures := o.ConditionChanged, o.HealthChanged, o.Figures
+	o.Figures = func(pod *corev1.Pod, s stats.Stats) {
+		if figures != nil {
+			figures(pod, s)
+		}
+		if limits {
+			c.limit(pod, s)
+		}
+	}
 	o.ConditionChanged = func(pod *corev1.Pod, s stats.Stats) {
 		if condition != nil {
 			condition(pod, s)
@@ -110,6 +119,23 @@ func (c *Contents) telling(o stats.Observer) stats.Observer {
 		}
 	}
 	return o
+}
+
+// overGrace is how long the containers of a pod over its limit have to end.
+const overGrace = time.Second
+
+// limit ends the pod if its volume holds more than it may.
+func (c *Contents) limit(pod *corev1.Pod, s stats.Stats) {
+	n := c.node.Load()
+	if n == nil || s.Used == nil {
+		return
+	}
+	message, over := volume.OverLimit(pod, s.Volume, uint64(max(0, *s.Used)))
+	if view, _ := n.Pod(s.UID); !over || view.Phase >= lifecycle.Stopping {
+		return
+	}
+	n.Tell(s.UID, lifecycle.Event{Type: lifecycle.EventWarning, Reason: "Evicted", Message: message})
+	n.StopPod(s.UID, lifecycle.Stop{Reason: lifecycle.StopEvicted, StatusReason: "Evicted", Message: message, Grace: overGrace})
 }
 
 // VolumeHealth adds to statuses what drivers report of the pod's volumes; none

@@ -60,6 +60,8 @@ type Observer struct {
 	// Measured is called after each call, also one that failed or that was given
 	// up and ended later.
 	Measured func(Measured)
+	// Figures is called with the new figures of a volume.
+	Figures func(pod *corev1.Pod, s Stats)
 	// GivenUp is called once for a call that does not end.
 	GivenUp func(Measured)
 	// ConditionChanged is called when the driver's word on a volume became another.

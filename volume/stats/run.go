@@ -154,6 +154,9 @@ func (m *Manager) ended(c *call) {
 		}
 		return
 	}
+	if tell := m.cfg.Observer.Figures; tell != nil && changed.UID != "" {
+		tell(pod, changed)
+	}
 	if tell := m.cfg.Observer.ConditionChanged; tell != nil && !reflect.DeepEqual(condition(before), changed.Condition) {
 		tell(pod, changed)
 	}

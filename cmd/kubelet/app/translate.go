@@ -85,6 +85,7 @@ func volumeConfig(cfg *wire.Config, kc *config.KubeletConfiguration, features co
 	cfg.VolumeStats.Quotas = features.Enabled("LocalStorageCapacityIsolationFSQuotaMonitoring")
 	cfg.SELinux.OneUser = features.Enabled("SELinuxMountReadWriteOncePod")
 	cfg.SELinux.AllVolumes = features.Enabled("SELinuxMount")
+	cfg.SizeLimits = *kc.LocalStorageCapacityIsolation
 	cfg.VolumeStats.Health = features.Enabled("CSIVolumeHealth")
 }
 

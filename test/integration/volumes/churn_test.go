@@ -191,7 +191,7 @@ func (d disks) Claimed(_ context.Context, pod *corev1.Pod, v corev1.Volume) (vol
 	return volume.Source{Volume: v, PersistentVolume: pv, Claim: volume.Claim{Namespace: pod.Namespace, Name: v.PersistentVolumeClaim.ClaimName}}, nil
 }
 
-// pod has five volumes: on the disk, in memory, of two objects in one, of the host
+// pod has five volumes: an empty one or a ConfigMap, in memory, of two objects in one, of the host
 // with subPaths, and a disk of its own.
 func pod(dir string, i int) *corev1.Pod {
 	n := fmt.Sprint(i)
@@ -208,7 +208,11 @@ func pod(dir string, i int) *corev1.Pod {
 		{Name: "disk", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: n}}},
 	}
 	if i%2 == 0 {
-		p.Spec.Volumes[0] = corev1.Volume{Name: "conf", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
+		empty := &corev1.EmptyDirVolumeSource{}
+		if i%4 == 0 {
+			empty.Medium = corev1.StorageMediumMemory
+		}
+		p.Spec.Volumes[0] = corev1.Volume{Name: "conf", VolumeSource: corev1.VolumeSource{EmptyDir: empty}}
 	}
 	p.Spec.Containers = []corev1.Container{{Name: "app", VolumeMounts: []corev1.VolumeMount{
 		{Name: "host", MountPath: "/h", SubPath: "conf/" + n}, {Name: "host", MountPath: "/f", SubPath: "conf/" + n + "/file"},

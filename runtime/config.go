@@ -153,9 +153,13 @@ const (
 	PropagationBidirectional   Propagation = "bidirectional"
 )
 
-// Mount is one bind mount into a container.
+// Mount is one bind mount into a container, or the content of an image.
 type Mount struct {
-	HostPath          string
+	HostPath string
+	// Image is mounted, read-only, instead of HostPath, where it has a Ref.
+	// ImageSubPath is the path in the image; empty: all of it.
+	Image             Image
+	ImageSubPath      string
 	ContainerPath     string
 	ReadOnly          bool
 	RecursiveReadOnly bool

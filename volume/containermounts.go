@@ -2,6 +2,7 @@ package volume
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -13,7 +14,11 @@ import (
 
 // ContainerMount is one bind mount into a container.
 type ContainerMount struct {
-	HostPath          string
+	HostPath string
+	// Image is mounted instead of HostPath by who starts the container: what the
+	// runtime knows it by, what the pod calls it, and the path in it.
+	Image, ImageName, ImageSubPath string
+
 	ContainerPath     string // absolute
 	ReadOnly          bool
 	RecursiveReadOnly bool
@@ -74,6 +79,16 @@ func (m *Manager) containerMount(ctx context.Context, req ContainerMountsRequest
 	subPath, err := resolveSubPath(vm, req.Expand)
 	if err != nil {
 		return ContainerMount{}, err
+	}
+	if where.Image != "" {
+		s, _, err := m.known(req.Pod, vm.Name)
+		if err != nil || s.Volume.Image == nil {
+			return ContainerMount{}, errors.Join(err, errNotMounted)
+		}
+		return ContainerMount{
+			Image: where.Image, ImageName: s.Volume.Image.Reference, ImageSubPath: subPath,
+			ContainerPath: filepath.Join("/", vm.MountPath), ReadOnly: true, Propagation: propagation,
+		}, nil
 	}
 	path := where.HostPath
 	if subPath != "" {

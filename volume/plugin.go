@@ -90,6 +90,9 @@ type MountedResult struct {
 	// KeepLabels is set where the files are not the pod's to have another SELinux
 	// label: a hostPath, for one.
 	KeepLabels bool
+	// Image is what the runtime knows an image by that it is to mount, instead
+	// of a path of the host.
+	Image string
 	// Follows says that the content follows objects that may change: Mount is
 	// called again to bring it up to date. Such a call that fails must leave
 	// the content as it was.

@@ -123,7 +123,9 @@ func volumeRule(path string) (rule, bool) {
 		"vsphereVolume", "quobyte", "azureDisk", "photonPersistentDisk", "portworxVolume",
 		"scaleIO", "storageos":
 		return rule{acted, "package volume fails their mount, and says what to use instead"}, true
-	case "csi", "image":
+	case "image":
+		return rule{acted, "package volume pulls it, the runtime mounts it"}, true
+	case "csi":
 		return rule{refused, notYet}, true
 	}
 	return rule{}, false

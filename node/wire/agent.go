@@ -322,7 +322,9 @@ func (a *Agent) mounts() error {
 	if a.parts.Mounter != nil {
 		return nil
 	}
-	all, err := VolumePlugins(a.parts.VolumePlugins, Sources(a.cfg, a.parts.ClusterParts, &a.thisNode))
+	sources := Sources(a.cfg, a.parts.ClusterParts, &a.thisNode)
+	sources.Images = VolumeImages(a.parts.Puller, a.parts.EventWriter)
+	all, err := VolumePlugins(a.parts.VolumePlugins, sources)
 	if err != nil {
 		return err
 	}

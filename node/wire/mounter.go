@@ -60,12 +60,20 @@ func (m mounter) ContainerMounts(ctx context.Context, req podactor.ContainerMoun
 	out := make([]runtime.Mount, 0, len(mounts))
 	for _, mount := range mounts {
 		out = append(out, runtime.Mount{
-			HostPath: mount.HostPath, ContainerPath: mount.ContainerPath,
-			ReadOnly: mount.ReadOnly, RecursiveReadOnly: mount.RecursiveReadOnly,
+			HostPath: mount.HostPath, Image: image(mount, req.RuntimeHandler), ImageSubPath: mount.ImageSubPath,
+			ContainerPath: mount.ContainerPath,
+			ReadOnly:      mount.ReadOnly, RecursiveReadOnly: mount.RecursiveReadOnly,
 			Propagation: runtime.Propagation(mount.Propagation), SELinuxRelabel: mount.SELinuxRelabel,
 		})
 	}
 	return podactor.ContainerMountsResult{Mounts: out, Devices: devices}, err
+}
+
+func image(m volume.ContainerMount, handler string) runtime.Image {
+	if m.Image == "" {
+		return runtime.Image{}
+	}
+	return runtime.Image{Ref: m.Image, Requested: m.ImageName, RuntimeHandler: handler}
 }
 
 func (m mounter) devices(ctx context.Context, req podactor.ContainerMountsRequest) ([]runtime.Device, error) {

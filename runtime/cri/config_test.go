@@ -44,7 +44,7 @@ func fullContainer() runtime.ContainerConfig {
 	return runtime.ContainerConfig{
 		Name: "c", Attempt: 4, Image: runtime.Image{Ref: "sha256:1", Requested: "busybox:1", RuntimeHandler: "kata"},
 		Command: []string{"sh"}, Args: []string{"-c"}, WorkingDir: "/w", Env: []runtime.EnvVar{{Name: "A", Value: "1"}},
-		Mounts:  []runtime.Mount{{HostPath: "/h", ContainerPath: "/c", ReadOnly: true, SELinuxRelabel: true, Propagation: runtime.PropagationBidirectional}},
+		Mounts:  []runtime.Mount{{HostPath: "/h", Image: runtime.Image{Ref: "sha256:2", Requested: "r:2", RuntimeHandler: "kata"}, ImageSubPath: "s", ContainerPath: "/c", ReadOnly: true, SELinuxRelabel: true, Propagation: runtime.PropagationBidirectional}},
 		Devices: []runtime.Device{{HostPath: "/dev/h", ContainerPath: "/dev/c", Permissions: "rw"}},
 		Labels:  map[string]string{"l": "1"}, Annotations: map[string]string{"a": "1"}, LogPath: "c.log",
 		Stdin: true, StdinOnce: true, TTY: true, Resources: *fullResources(),
@@ -231,6 +231,32 @@ func TestSecondsAreRoundedUp(t *testing.T) {
 	for d, want := range map[time.Duration]int64{-time.Second: 0, 0: 0, 1: 1, time.Second: 1, 1500 * time.Millisecond: 2} {
 		if got := seconds(d); got != want {
 			t.Errorf("seconds(%v) = %d, want %d", d, got, want)
+		}
+	}
+}
+
+func TestImageMounts(t *testing.T) {
+	for version, want := range map[string]string{
+		"2.1.0": "", "v2.4.2": "", "v3.0.0": "", "unknown": "",
+		"1.6.20~ds1": "containerd 1.6.20~ds1 can not mount images: image volumes need containerd 2.1",
+		"v2.0.5":     "containerd v2.0.5 can not mount images",
+	} {
+		f := newFake()
+		f.answer("Version", &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: "containerd", RuntimeVersion: version, RuntimeApiVersion: "v1"})
+		f.answer("CreateContainer", &runtimeapi.CreateContainerResponse{ContainerId: "c1"})
+		cfg := plainContainer()
+		cfg.Mounts = []runtime.Mount{{Image: runtime.Image{Ref: "sha256:1", Requested: "models:1"}, ImageSubPath: "a/b", ContainerPath: "/c", ReadOnly: true}}
+		id, err := start(t, f).CreateContainer(t.Context(), "s", cfg, plainSandbox())
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", version, err)
+			}
+			continue
+		}
+		sent := f.requests["CreateContainer"].(*runtimeapi.CreateContainerRequest).GetConfig().GetMounts()[0]
+		if err != nil || id != "c1" || sent.GetImage().GetImage() != "sha256:1" || sent.GetImage().GetUserSpecifiedImage() != "models:1" ||
+			sent.GetImageSubPath() != "a/b" || sent.GetHostPath() != "" {
+			t.Errorf("%s: %v, sent %v", version, err, sent)
 		}
 	}
 }

@@ -78,6 +78,8 @@ func mounts(in []runtime.Mount, user *runtime.UserNamespace) ([]*runtimeapi.Moun
 		}
 		out = append(out, &runtimeapi.Mount{
 			HostPath:          m.HostPath,
+			Image:             mountedImage(m.Image),
+			ImageSubPath:      m.ImageSubPath,
 			ContainerPath:     m.ContainerPath,
 			Readonly:          m.ReadOnly,
 			RecursiveReadOnly: m.RecursiveReadOnly,
@@ -88,6 +90,13 @@ func mounts(in []runtime.Mount, user *runtime.UserNamespace) ([]*runtimeapi.Moun
 		})
 	}
 	return out, nil
+}
+
+func mountedImage(i runtime.Image) *runtimeapi.ImageSpec {
+	if i.Ref == "" {
+		return nil
+	}
+	return &runtimeapi.ImageSpec{Image: i.Ref, UserSpecifiedImage: i.Requested, RuntimeHandler: i.RuntimeHandler}
 }
 
 func propagationMode(p runtime.Propagation) (runtimeapi.MountPropagation, error) {

@@ -3,6 +3,8 @@ package cri
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -80,6 +82,9 @@ type wanted struct {
 // checkFeatures refuses what the runtime can not do of it. It asks only when
 // there is such a field.
 func (c *Client) checkFeatures(ctx context.Context, w wanted) error {
+	if err := c.checkImageMounts(ctx, w.mounts); err != nil {
+		return err
+	}
 	strict := w.groupsPolicy == runtimeapi.SupplementalGroupsPolicy_Strict.String()
 	mount := recursivelyReadOnly(w.mounts)
 	if !strict && mount == "" && w.user == nil {
@@ -100,6 +105,34 @@ func (c *Client) checkFeatures(ctx context.Context, w wanted) error {
 			"the runtime handler %q does not support recursively read-only mounts", w.handler))
 	}
 	return nil
+}
+
+// checkImageMounts refuses to mount an image with a containerd that does not
+// know such mounts: it would say no more than that a path is missing.
+func (c *Client) checkImageMounts(ctx context.Context, mounts []runtime.Mount) error {
+	i := slices.IndexFunc(mounts, func(m runtime.Mount) bool { return m.Image.Ref != "" })
+	if i < 0 {
+		return nil
+	}
+	version, err := c.Version(ctx)
+	if err != nil {
+		return err
+	}
+	if version.RuntimeName == "containerd" && before(version.RuntimeVersion, 2, 1) {
+		return fmt.Errorf("mount %s: %w", mounts[i].ContainerPath, status.Errorf(codes.FailedPrecondition,
+			"containerd %s can not mount images: image volumes need containerd 2.1", version.RuntimeVersion))
+	}
+	return nil
+}
+
+// before says whether a version such as "v1.6.20" or "1.6.20~ds1" is older.
+// What is no version is not.
+func before(version string, major, minor int) bool {
+	var haveMajor, haveMinor int
+	if n, _ := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d", &haveMajor, &haveMinor); n != 2 {
+		return false
+	}
+	return haveMajor < major || haveMajor == major && haveMinor < minor
 }
 
 // recursivelyReadOnly gives the first such mount.

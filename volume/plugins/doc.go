@@ -1,7 +1,7 @@
 // Package plugins holds the volume plugins that come with nodekit: [EmptyDir],
 // [HostPath], [Local] and [NFS], which need nothing ([Default]), and those for
 // volumes that objects fill, configMap, secret, downwardAPI and projected
-// ([FromObjects]). [Removed] says what took the place of volumes that are no
+// ([FromObjects]); [Stock] is all of them, and image volumes. [Removed] says what took the place of volumes that are no
 // more. A vendor puts its own plugins before or beside them:
 //
 //	all := append([]volume.Plugin{myPlugin}, plugins.Default()...)

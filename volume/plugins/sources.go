@@ -74,6 +74,8 @@ type Sources struct {
 	TrustBundles    TrustBundles
 	Tokens          Tokens
 	PodCertificates PodCertificates
+	// Images pulls those of image volumes.
+	Images Images
 	// Allocatable is what this node can give to pods: what the downward API
 	// shows where a container has no limit. It must not block; nil: nothing.
 	Allocatable func() corev1.ResourceList
@@ -95,6 +97,7 @@ type Sources struct {
 func Stock(s Sources) []volume.Plugin {
 	all := Default()
 	all[0] = EmptyDir{Memory: s.Memory, MemorySize: s.memorySize, Modes: s.EmptyDirModes}
+	all = append(all, imagePlugin{s.Images})
 	return append(all, FromObjects(s)...)
 }
 

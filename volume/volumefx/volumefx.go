@@ -35,6 +35,7 @@ type parts struct {
 	Vendor   []node.Ordered[volume.Plugin] `group:"volumeplugins"`
 
 	// Each of these may be nil.
+	Puller          node.Puller             `optional:"true"`
 	ThisNode        *wire.ThisNode          `optional:"true"`
 	Events          wire.EventWriter        `optional:"true"`
 	Claims          wire.Claims             `optional:"true"`
@@ -50,10 +51,12 @@ func (p parts) sources() plugins.Sources {
 	if this == nil {
 		this = &wire.ThisNode{}
 	}
-	return wire.Sources(p.Config, wire.ClusterParts{
+	sources := wire.Sources(p.Config, wire.ClusterParts{
 		ConfigMaps: p.ConfigMaps, Secrets: p.Secrets, Tokens: p.Tokens,
 		TrustBundles: p.TrustBundles, PodCertificates: p.PodCertificates,
 	}, this)
+	sources.Images = wire.VolumeImages(p.Puller, p.Events)
+	return sources
 }
 
 // measuring is what measures are made of. It asks for the Mounter so that the

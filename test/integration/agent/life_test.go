@@ -50,6 +50,8 @@ func lifeCases() []lifeCase {
 		{"StaticFixedUID", false, staticFixedUID},
 		{"EmptyDir", true, emptyDir},
 		{"HostPath", false, hostPath},
+		{"ImageVolume", true, imageVolume},
+		{"MemoryVolume", false, memoryVolume},
 		{"HostPathSpecial", false, hostPathSpecial},
 		{"HostPathMissing", false, hostPathMissing},
 		{"MountPropagation", false, mountPropagation},

@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"nodekit.dev/test/integration/testbed"
 )
 
 func emptyVolume(name string) corev1.Volume {
@@ -146,4 +149,31 @@ func subPathEscape(t *testing.T, e *env) {
 		[]corev1.VolumeMount{{Name: "dir", MountPath: "/in", SubPath: "link"}},
 		shell("main", "cat /in/secret && exit 0")))
 	e.until(t, "escape", waiting("main", "CreateContainerConfigError"))
+}
+
+// imageVolume: the content of an image in a container of another one, read-only.
+func imageVolume(t *testing.T, e *env) {
+	ref := pushTiny(t, e, "image-volume", 0)
+	volume := corev1.Volume{Name: "image", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: ref, PullPolicy: corev1.PullIfNotPresent}}}
+	e.apply(t, once("image-volume", []corev1.Volume{volume},
+		[]corev1.VolumeMount{{Name: "image", MountPath: "/image"}, {Name: "image", MountPath: "/part", SubPath: "bin"}},
+		shell("main", "set -e; test -x /image/bin/busybox; test -x /part/busybox; ! touch /image/x")))
+	if e.bed.Version == testbed.V16 {
+		e.until(t, "image-volume", waiting("main", "CreateContainerError"))
+		return
+	}
+	got := e.until(t, "image-volume", phase(corev1.PodSucceeded))
+	e.remove(t, "image-volume")
+	e.gone(t, got)
+}
+
+// memoryVolume: the kernel holds the sizeLimit of a volume in memory.
+func memoryVolume(t *testing.T, e *env) {
+	limit := resource.MustParse("1Mi")
+	volume := corev1.Volume{Name: "m", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &limit}}}
+	e.apply(t, once("memory-volume", []corev1.Volume{volume}, []corev1.VolumeMount{{Name: "m", MountPath: "/m"}},
+		shell("main", "set -e; dd if=/dev/zero of=/m/a bs=1k count=512; ! dd if=/dev/zero of=/m/b bs=1k count=1024")))
+	got := e.until(t, "memory-volume", phase(corev1.PodSucceeded))
+	e.remove(t, "memory-volume")
+	e.gone(t, got)
 }

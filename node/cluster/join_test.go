@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -25,6 +26,10 @@ type vendor struct {
 
 func (vendor) ConfigMap(context.Context, types.UID, string, string) (*corev1.ConfigMap, error) {
 	return nil, nil
+}
+
+func (vendor) CSIDriver(context.Context, string) (*storagev1.CSIDriver, error) {
+	return &storagev1.CSIDriver{}, nil
 }
 
 func (vendor) Claimed(context.Context, *corev1.Pod, corev1.Volume) (volume.Source, error) {
@@ -91,6 +96,7 @@ func TestJoinKeepsWhatIsSet(t *testing.T) {
 		"trust bundles":    func(p *wire.Parts) { p.TrustBundles = v },
 		"pod certificates": func(p *wire.Parts) { p.PodCertificates = v },
 		"runtime classes":  func(p *wire.Parts) { p.RuntimeClasses = v },
+		"csi drivers":      func(p *wire.Parts) { p.CSIDrivers = v },
 		"claims":           func(p *wire.Parts) { p.Claims = v },
 		"node getter":      func(p *wire.Parts) { p.NodeGetter = getter{} },
 		"registration":     func(p *wire.Parts) { p.Registration = board{} },

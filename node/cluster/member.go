@@ -13,7 +13,7 @@ func Join(cfg Config) wire.Option {
 	return func(p *wire.Parts) {
 		p.Join = func(j wire.Joining) ([]wire.Part, error) {
 			m := &member{cfg: cfg.Complete(j.Config), Joining: j}
-			for _, fill := range []func() error{m.events, m.objects, m.claims, m.pods, m.registration} {
+			for _, fill := range []func() error{m.events, m.objects, m.csi, m.claims, m.pods, m.registration} {
 				if err := fill(); err != nil {
 					return nil, fmt.Errorf("cluster: %w", err)
 				}
@@ -104,6 +104,23 @@ func (m *member) getters(cache *apicache.Cache) (err error) {
 		p.RuntimeClasses, err = RuntimeClasses(cache)
 	}
 	return err
+}
+
+// csi makes what the CSI drivers of the node are asked and told about.
+func (m *member) csi() error {
+	if m.Parts.CSIDrivers != nil {
+		return nil
+	}
+	c, err := m.connect()
+	if err != nil {
+		return err
+	}
+	objects, runs, err := CSIDrivers(m.cfg, c, m.ThisNode, m.Contents)
+	if err != nil {
+		return err
+	}
+	m.Parts.CSIDrivers, m.runs = objects, append(m.runs, runs...)
+	return nil
 }
 
 func (m *member) claims() error {

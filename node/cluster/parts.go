@@ -13,6 +13,7 @@ import (
 	"nodekit.dev/node/apipods"
 	"nodekit.dev/node/apiserver"
 	"nodekit.dev/node/claims"
+	"nodekit.dev/node/csinode"
 	"nodekit.dev/node/environment"
 	"nodekit.dev/node/events"
 	"nodekit.dev/node/expand"
@@ -94,14 +95,31 @@ func Claims(cfg Config, c *Connection, getter wire.NodeGetter, this *wire.ThisNo
 	reads := c.API.Lane(apiserver.LaneRead)
 	made, err := claims.New(claims.Config{NodeName: cfg.Register.NodeName}, claims.Parts{
 		Core: reads.Core(), Storage: reads.Storage(), Node: getter.Node,
-		Recorded: contents.Recorded, Kick: this.Kick, Log: c.log,
+		Recorded: contents.Held, Kick: this.Kick, Log: c.log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	contents.OnRelease(made.Release)
 	contents.OnNodeChange(made.NodeChanged)
+	contents.OnUnstaged(this.Kick)
 	return made, nil
+}
+
+// CSIDrivers reads CSIDriver objects; what it returns beside that tells the
+// cluster of the drivers that register with the agent.
+func CSIDrivers(cfg Config, c *Connection, this *wire.ThisNode, contents *wire.Contents) (*csinode.Objects, []wire.Part, error) {
+	storage := c.API.Lane(apiserver.LaneRead).Storage()
+	objects := csinode.NewObjects(storage)
+	keeper, err := csinode.New(csinode.Config{NodeName: cfg.Register.NodeName}, csinode.Parts{
+		Core: c.API.Lane(apiserver.LaneRead).Core(), Storage: storage, Node: this.Node,
+		Drivers: contents.CSIDrivers(), Objects: objects, Log: c.log,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	contents.OnCSIExhausted(keeper.Exhausted)
+	return objects, []wire.Part{c.run("csi-node", keeper.Run)}, nil
 }
 
 // Expansion grows the volumes of running pods, and tells their claims. Events
@@ -166,7 +184,7 @@ func (t tokens) Token(ctx context.Context, req plugins.TokenRequest) (plugins.To
 		PodUID: req.PodUID, PodName: req.PodName, Namespace: req.Namespace,
 		ServiceAccount: req.ServiceAccount, Audience: req.Audience, Expiration: req.Expiration,
 	})
-	return plugins.Token{Value: got.Value, RefreshAt: got.RefreshAt}, err
+	return plugins.Token{Value: got.Value, Expiration: got.Expiration, RefreshAt: got.RefreshAt}, err
 }
 
 // Events writes events to the API server.

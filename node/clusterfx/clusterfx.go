@@ -22,6 +22,7 @@ import (
 	"nodekit.dev/node/register"
 	"nodekit.dev/node/wire"
 	"nodekit.dev/runtime/runtimefx"
+	"nodekit.dev/volume/csi"
 	"nodekit.dev/volume/plugins"
 )
 
@@ -32,7 +33,7 @@ func Join(cfg cluster.Config) nodefx.Option {
 		nodefx.Provide(
 			complete, connection, cache, recorder, statuses, source, registrar,
 			configMaps, secrets, services, tokens, trustBundles, podCertificates, runtimeClasses,
-			claimsOf, nodeGetter, registration, podSource, statusWriter, eventWriter,
+			csiDrivers, claimsOf, nodeGetter, registration, podSource, statusWriter, eventWriter,
 		),
 	)
 }
@@ -165,6 +166,15 @@ func podCertificates(cfg completed, c *apicache.Cache) given[plugins.PodCertific
 func runtimeClasses(c *apicache.Cache) (given[node.RuntimeClasses], error) {
 	classes, err := cluster.RuntimeClasses(c)
 	return given[node.RuntimeClasses]{Default: classes}, err
+}
+
+func csiDrivers(lc nodefx.Lifecycle, cfg completed, c *cluster.Connection, this *wire.ThisNode, contents *wire.Contents) (given[csi.Drivers], error) {
+	objects, parts, err := cluster.CSIDrivers(cfg.Config, c, this, contents)
+	if err != nil {
+		return given[csi.Drivers]{}, err
+	}
+	run(lc, parts)
+	return given[csi.Drivers]{Default: objects}, nil
 }
 
 func claimsOf(

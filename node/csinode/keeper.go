@@ -98,7 +98,9 @@ func (k *Keeper) Exhausted(driver string) {
 	}
 }
 
-func retry() backoff.Policy { return backoff.Policy{Base: 500 * time.Millisecond, Max: 30 * time.Second} }
+func retry() backoff.Policy {
+	return backoff.Policy{Base: 500 * time.Millisecond, Max: 30 * time.Second}
+}
 
 // Run keeps the objects until ctx ends, and returns its error.
 func (k *Keeper) Run(ctx context.Context) error {

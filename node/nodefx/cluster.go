@@ -8,6 +8,7 @@ import (
 	"nodekit.dev/node/environment"
 	"nodekit.dev/node/objects"
 	"nodekit.dev/node/wire"
+	"nodekit.dev/volume/csi"
 	"nodekit.dev/volume/plugins"
 )
 
@@ -19,7 +20,7 @@ func cluster() fx.Option {
 	return fx.Provide(
 		localObjects, configMaps, secrets, environmentOf, wire.Users,
 		given[environment.Services], given[plugins.Tokens], given[plugins.TrustBundles], given[plugins.PodCertificates],
-		given[node.RuntimeClasses], given[wire.Claims], given[wire.NodeGetter], given[wire.Registration],
+		given[node.RuntimeClasses], given[csi.Drivers], given[wire.Claims], given[wire.NodeGetter], given[wire.Registration],
 		given[wire.PodSource], given[wire.StatusWriter], given[wire.EventWriter],
 	)
 }
@@ -64,6 +65,7 @@ type clusterParts struct {
 	Tokens          plugins.Tokens
 	TrustBundles    plugins.TrustBundles
 	PodCertificates plugins.PodCertificates
+	CSIDrivers      csi.Drivers
 	Claims          wire.Claims
 	NodeGetter      wire.NodeGetter
 	Registration    wire.Registration
@@ -76,7 +78,7 @@ func (p clusterParts) wired() wire.ClusterParts {
 	return wire.ClusterParts{
 		ConfigMaps: p.ConfigMaps, Secrets: p.Secrets, Services: p.Services,
 		Tokens: p.Tokens, TrustBundles: p.TrustBundles, PodCertificates: p.PodCertificates,
-		Claims: p.Claims, NodeGetter: p.NodeGetter, Registration: p.Registration,
+		CSIDrivers: p.CSIDrivers, Claims: p.Claims, NodeGetter: p.NodeGetter, Registration: p.Registration,
 		PodSource: p.PodSource, StatusWriter: p.StatusWriter, EventWriter: p.EventWriter,
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -22,6 +23,7 @@ import (
 	"nodekit.dev/node/wire"
 	"nodekit.dev/runtime/runtimetest"
 	"nodekit.dev/volume"
+	"nodekit.dev/volume/csi"
 	"nodekit.dev/volume/plugins"
 )
 
@@ -143,6 +145,10 @@ func (station) PodCertificate(context.Context, *corev1.Pod, string, int) (key, c
 	return nil, nil, nil
 }
 
+func (station) CSIDriver(context.Context, string) (*storagev1.CSIDriver, error) {
+	return &storagev1.CSIDriver{}, nil
+}
+
 func (station) Claimed(context.Context, *corev1.Pod, corev1.Volume) (volume.Source, error) {
 	return volume.Source{}, nil
 }
@@ -178,6 +184,7 @@ func clusterCases() map[string]seamCase {
 		"plugins.Tokens":          {at("tokens"), nil, nodefx.Replace[plugins.Tokens](station)},
 		"plugins.TrustBundles":    {at("trustBundles"), nil, nodefx.Replace[plugins.TrustBundles](station)},
 		"plugins.PodCertificates": {at("podCertificates"), nil, nodefx.Replace[plugins.PodCertificates](station)},
+		"csi.Drivers":             {at("csiDrivers"), []string{"csi-node"}, nodefx.Replace[csi.Drivers](station)},
 		"wire.Claims":             {at("claimsOf"), []string{"volume-expansion"}, nodefx.Replace[wire.Claims](station)},
 		"wire.NodeGetter":         {at("nodeGetter"), nil, nodefx.Replace[wire.NodeGetter](func() getter { return getter{} })},
 		"wire.Registration": {

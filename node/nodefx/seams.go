@@ -9,6 +9,7 @@ import (
 	"nodekit.dev/node/handlers"
 	"nodekit.dev/node/wire"
 	"nodekit.dev/runtime/images"
+	"nodekit.dev/volume/csi"
 	"nodekit.dev/volume/plugins"
 )
 
@@ -36,6 +37,8 @@ func seams() []reflect.Type {
 		reflect.TypeFor[plugins.Tokens](),
 		reflect.TypeFor[plugins.TrustBundles](),
 		reflect.TypeFor[plugins.PodCertificates](),
+		reflect.TypeFor[csi.Connector](),
+		reflect.TypeFor[csi.Drivers](),
 		reflect.TypeFor[wire.Claims](),
 		reflect.TypeFor[wire.NodeGetter](),
 		reflect.TypeFor[wire.Registration](),

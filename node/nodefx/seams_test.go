@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 
 	"nodekit.dev/node"
@@ -19,6 +20,7 @@ import (
 	"nodekit.dev/runtime"
 	"nodekit.dev/runtime/images"
 	"nodekit.dev/runtime/runtimetest"
+	"nodekit.dev/volume/csi"
 	"nodekit.dev/volume/stats"
 )
 
@@ -46,6 +48,11 @@ type noStats struct{}
 func (noStats) Snapshot(string) []stats.Stats { return nil }
 func (noStats) All() []stats.Stats            { return nil }
 
+// Connect is to drivers of a bus.
+func (bus) Connect(string, string) (grpc.ClientConnInterface, func() error, error) {
+	return nil, nil, nil
+}
+
 // seamCase is one seam with its default and a replacement.
 type seamCase struct {
 	defaultOf string   // the provider of the default; one of node/clusterfx is there in a cluster
@@ -72,8 +79,12 @@ func seamCases(b *actortest.Bench) map[string]seamCase {
 			nodefx.Replace[images.PullAuth](func() noAuth { return noAuth{} }),
 		},
 		"podactor.Mounter": {
-			"nodekit.dev/volume/volumefx.mounter", []string{"volume-content", "volume-stats"},
+			"nodekit.dev/volume/volumefx.mounter", []string{"csi", "volume-content", "volume-stats"},
 			nodefx.Replace[node.Mounter](func() *actortest.Mounts { return b.Mounts }),
+		},
+		"csi.Connector": {
+			"nodekit.dev/volume/volumefx.connector", nil,
+			nodefx.Replace[csi.Connector](func() bus { return bus{} }),
 		},
 		"wire.VolumeStats": {
 			"nodekit.dev/volume/volumefx.volumeStats", []string{"volume-stats"},

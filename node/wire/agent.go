@@ -332,7 +332,12 @@ func (a *Agent) mounts() error {
 	if err != nil {
 		return err
 	}
-	manager, err := volume.New(cfg, WithQuotas(a.cfg, all), a.log("volume"))
+	drivers, runs, err := CSI(a.cfg, a.parts.ClusterParts, a.parts.CSIConnector, &a.contents)
+	if err != nil {
+		return err
+	}
+	a.runs = append(a.runs, runs...)
+	manager, err := volume.New(cfg, append(WithQuotas(a.cfg, all), drivers), a.log("volume"))
 	if err != nil {
 		return err
 	}

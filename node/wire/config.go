@@ -19,6 +19,7 @@ import (
 	"nodekit.dev/runtime/logs"
 	"nodekit.dev/runtime/observe"
 	"nodekit.dev/volume"
+	"nodekit.dev/volume/csi"
 	"nodekit.dev/volume/selinux"
 	"nodekit.dev/volume/stats"
 )
@@ -54,6 +55,8 @@ type Config struct {
 	// SizeLimits ends pods whose emptyDirs hold more than their sizeLimit, as far as
 	// VolumeStats has them measured.
 	SizeLimits bool
+	// CSI says how volumes of CSI drivers are mounted.
+	CSI csi.Config
 	// VolumeStats says how volumes are measured; Period 0: they are not.
 	VolumeStats stats.Config
 	// Probe says how probes are made, Checks what the stock checks do: those of
@@ -97,6 +100,10 @@ type Host struct {
 	// PodCgroups makes the cgroup of each pod with its limits. Off: the runtime
 	// makes it, without limits.
 	PodCgroups bool
+	// PluginRegistry looks for plugins, CSI drivers for one, that put a socket into
+	// plugins_registry in the root directory. Off: the program registers them with
+	// its own calls, or has none.
+	PluginRegistry bool
 	// IPTables keeps the chains on the host that other programs look for, see
 	// package iptables.
 	IPTables bool
@@ -132,7 +139,8 @@ func (c Config) Complete() (Config, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	c.Node.RootDir, c.Spec.RootDir, c.Volume.RootDir = c.RootDir, c.RootDir, c.RootDir
+	c.Node.RootDir, c.Spec.RootDir, c.Volume.RootDir, c.CSI.RootDir = c.RootDir, c.RootDir, c.RootDir, c.RootDir
+	c.CSI.NodeName, c.CSI.VolumeCondition = c.NodeName, c.VolumeStats.Conditions
 	c.Node.Rules.HostIPs = c.NodeIPs
 	c.Spec.NodeName, c.Spec.NodeIPs, c.Spec.PodLogsDir = c.NodeName, c.NodeIPs, c.PodLogsDir
 	c.Spec.ManageHosts = c.Host.Hosts

@@ -29,6 +29,7 @@ type Contents struct {
 	onNode  []func()
 
 	growth growth
+	csi    csiParts
 }
 
 var _ node.StatusSink = (*Contents)(nil)

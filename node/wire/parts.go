@@ -8,6 +8,7 @@ import (
 	"nodekit.dev/runtime"
 	"nodekit.dev/runtime/images"
 	"nodekit.dev/volume"
+	"nodekit.dev/volume/csi"
 	"nodekit.dev/volume/plugins"
 	"nodekit.dev/volume/stats"
 )
@@ -26,6 +27,8 @@ type Parts struct {
 	VolumePlugins []node.Ordered[volume.Plugin]
 	// VolumeReaders measure the volumes of the plugin they are named after.
 	VolumeReaders []node.Ordered[stats.Reader]
+	// CSIConnector makes connections to CSI drivers; nil: csi.Sockets.
+	CSIConnector csi.Connector
 	// VolumeStats have what was measured; nil: volume/stats.
 	VolumeStats VolumeStats
 	// ProbeParts are for the default prober alone.

@@ -8,6 +8,7 @@ import (
 	"nodekit.dev/node"
 	"nodekit.dev/node/environment"
 	"nodekit.dev/volume"
+	"nodekit.dev/volume/csi"
 	"nodekit.dev/volume/plugins"
 )
 
@@ -24,6 +25,9 @@ type ClusterParts struct {
 	Tokens          plugins.Tokens
 	TrustBundles    plugins.TrustBundles
 	PodCertificates plugins.PodCertificates
+	// CSIDrivers finds CSIDriver objects. The default also keeps the CSINode
+	// object.
+	CSIDrivers csi.Drivers
 	// Claims finds what PersistentVolumeClaims are bound to.
 	Claims Claims
 	// NodeGetter reads the Node object, Registration keeps it.

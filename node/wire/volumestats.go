@@ -11,6 +11,7 @@ import (
 	"nodekit.dev/node"
 	"nodekit.dev/node/lifecycle"
 	"nodekit.dev/volume"
+	"nodekit.dev/volume/csi"
 	"nodekit.dev/volume/stats"
 )
 
@@ -33,6 +34,9 @@ func MeasureVolumes(cfg Config, contents *Contents, readers []node.Ordered[stats
 	}
 	c := cfg.VolumeStats
 	c.Readers = map[string]stats.Reader{}
+	if drivers := contents.csi.plugin.Load(); drivers != nil {
+		c.Readers[csi.Name] = csiReader{drivers}
+	}
 	for plugin, r := range cfg.VolumeStats.Readers {
 		c.Readers[plugin] = r
 	}

@@ -12,11 +12,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// sockets is the default Connector.
-type sockets struct{}
+// Sockets is the default Connector: gRPC over the driver's Unix socket.
+type Sockets struct{}
 
 // Connect implements Connector.
-func (sockets) Connect(_, endpoint string) (grpc.ClientConnInterface, func() error, error) {
+func (Sockets) Connect(_, endpoint string) (grpc.ClientConnInterface, func() error, error) {
 	path := strings.TrimPrefix(endpoint, "unix://")
 	conn, err := grpc.NewClient("passthrough:///"+path,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),

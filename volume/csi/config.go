@@ -76,6 +76,8 @@ type Observer struct {
 	Call func(Call)
 	// Expanded is called after each NodeExpandVolume.
 	Expanded func(Expansion)
+	// Unstaged is called when a volume is not staged any more.
+	Unstaged func(driver, handle string)
 }
 
 // Call is one finished call of a driver.
@@ -94,6 +96,7 @@ type Expansion struct {
 	Size int64
 	// Mounting says that it was made while the volume was being mounted.
 	Mounting bool
+	Took     time.Duration
 	Err      error
 }
 
@@ -103,7 +106,7 @@ type Parts struct {
 	Drivers Drivers
 	Secrets Secrets
 	Tokens  Tokens
-	// Connect makes connections to drivers; nil: gRPC over a socket.
+	// Connect makes connections to drivers; nil: [Sockets].
 	Connect Connector
 	// Wake says that what a pod's volume failed for the lack of may be there
 	// now. It must not block; nil: its retry is waited for.

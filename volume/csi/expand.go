@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	csipb "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -110,6 +111,7 @@ func (p *Plugin) growMounting(ctx context.Context, m *mounting, path, notes stri
 // grow calls NodeExpandVolume and notes the size. The lock is held.
 func (p *Plugin) grow(ctx context.Context, m *mounting, path, notes string, mountingIt bool) (int64, error) {
 	var answer *csipb.NodeExpandVolumeResponse
+	start := time.Now()
 	err := p.call(ctx, m.driver, "NodeExpandVolume", func(ctx context.Context) (err error) {
 		answer, err = m.driver.node.NodeExpandVolume(ctx, &csipb.NodeExpandVolumeRequest{
 			VolumeId: m.handle, VolumePath: path, StagingTargetPath: m.stage.path,
@@ -124,7 +126,7 @@ func (p *Plugin) grow(ctx context.Context, m *mounting, path, notes string, moun
 		now = m.size
 	}
 	if p.cfg.Observer.Expanded != nil {
-		p.cfg.Observer.Expanded(Expansion{VolumeRequest: VolumeRequest{m.uid, m.source}, Size: now, Mounting: mountingIt, Err: err})
+		p.cfg.Observer.Expanded(Expansion{VolumeRequest: VolumeRequest{m.uid, m.source}, Size: now, Mounting: mountingIt, Took: time.Since(start), Err: err})
 	}
 	if err != nil {
 		return 0, err

@@ -29,7 +29,7 @@ func New(cfg Config, parts Parts, log *slog.Logger) (*Plugin, error) {
 		return nil, fmt.Errorf("csi: %w", err)
 	}
 	if parts.Connect == nil {
-		parts.Connect = sockets{}
+		parts.Connect = Sockets{}
 	}
 	if parts.Wake == nil {
 		parts.Wake = func(string) {}

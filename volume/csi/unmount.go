@@ -174,5 +174,8 @@ func (p *Plugin) unstage(ctx context.Context, key volumeKey, s staging) error {
 	}
 	removeParents(filepath.Dir(s.path), p.layout.base())
 	removeParents(filepath.Dir(s.record), p.layout.base())
+	if p.cfg.Observer.Unstaged != nil {
+		p.cfg.Observer.Unstaged(key.driver, key.handle)
+	}
 	return nil
 }

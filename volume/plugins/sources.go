@@ -55,6 +55,8 @@ type TokenRequest struct {
 // Token is one token.
 type Token struct {
 	Value string
+	// Expiration is when it ends, by the API server's clock.
+	Expiration time.Time
 	// RefreshAt is when to ask again for a newer one; zero: never.
 	RefreshAt time.Time
 }

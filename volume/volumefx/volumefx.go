@@ -12,6 +12,7 @@ import (
 	"nodekit.dev/node/podspec"
 	"nodekit.dev/node/wire"
 	"nodekit.dev/volume"
+	"nodekit.dev/volume/csi"
 	"nodekit.dev/volume/plugins"
 	"nodekit.dev/volume/stats"
 )
@@ -21,7 +22,7 @@ import (
 // node.Ordered[volume.Plugin] in the group "volumeplugins"; they come before
 // the stock ones and so take their volumes.
 func Module() fx.Option {
-	return fx.Provide(mounter, contents, volumeStats)
+	return fx.Provide(mounter, contents, volumeStats, connector)
 }
 
 // parts are what the mounter is made of.
@@ -44,17 +45,25 @@ type parts struct {
 	Tokens          plugins.Tokens          `optional:"true"`
 	TrustBundles    plugins.TrustBundles    `optional:"true"`
 	PodCertificates plugins.PodCertificates `optional:"true"`
+	CSIDrivers      csi.Drivers             `optional:"true"`
+	Connector       csi.Connector
 }
+
+func (p parts) cluster() wire.ClusterParts {
+	return wire.ClusterParts{
+		ConfigMaps: p.ConfigMaps, Secrets: p.Secrets, Tokens: p.Tokens,
+		TrustBundles: p.TrustBundles, PodCertificates: p.PodCertificates, CSIDrivers: p.CSIDrivers,
+	}
+}
+
+func connector() csi.Connector { return csi.Sockets{} }
 
 func (p parts) sources() plugins.Sources {
 	this := p.ThisNode
 	if this == nil {
 		this = &wire.ThisNode{}
 	}
-	sources := wire.Sources(p.Config, wire.ClusterParts{
-		ConfigMaps: p.ConfigMaps, Secrets: p.Secrets, Tokens: p.Tokens,
-		TrustBundles: p.TrustBundles, PodCertificates: p.PodCertificates,
-	}, this)
+	sources := wire.Sources(p.Config, p.cluster(), this)
 	sources.Images = wire.VolumeImages(p.Puller, p.Events)
 	return sources
 }
@@ -89,7 +98,14 @@ func mounter(lc fx.Lifecycle, r *fxrun.Runner, p parts) (node.Mounter, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := volume.New(cfg, wire.WithQuotas(p.Config, all), p.Log.With("part", "volume"))
+	drivers, runs, err := wire.CSI(p.Config, p.cluster(), p.Connector, p.Contents)
+	if err != nil {
+		return nil, err
+	}
+	for _, part := range runs {
+		r.Run(lc, part.Name, part.Run)
+	}
+	m, err := volume.New(cfg, append(wire.WithQuotas(p.Config, all), drivers), p.Log.With("part", "volume"))
 	if err != nil {
 		return nil, err
 	}

@@ -134,7 +134,7 @@ func stateFiles() []stateFile {
 		{"pod_status_manager_state", plainly(different, "left alone: nothing of v1.37 reads it")},
 		{"image_manager", plainly(different, "left alone: who pulled an image is not looked at")},
 		{"graceful_node_shutdown_state", plainly(different, "left alone")},
-		{"plugins_registry/*.sock", plainly(unsupported, "a plugin that registers here finds nobody yet: volume and resources do not do it yet")},
+		{"plugins_registry/*.sock", plainly(same, "plugins that register: CSI drivers are used, others are told that nobody takes them")},
 		{"pods/*", plainly(same, "the folder of a pod: kept while the pod runs")},
 		{"checkpoints/*.tar", plainly(same, "left alone, as by the stock kubelet")},
 	}

@@ -39,7 +39,8 @@ func translate(ctx context.Context, s settings, log *slog.Logger) (cfg wire.Conf
 	cfg.PodLogsDir = filepath.Clean(kc.PodLogsDir)
 	cfg.Host = wire.Host{
 		LogLinksDir: logLinksDir(cfg.PodLogsDir), Hosts: true, PodCgroups: *kc.CgroupsPerQOS, ResolvConf: *kc.ResolverConfig,
-		IPTables: *kc.MakeIPTablesUtilChains,
+		PluginRegistry: true,
+		IPTables:       *kc.MakeIPTablesUtilChains,
 	}
 	runtimeConfig(&cfg, kc, features)
 	ruleConfig(&cfg, kc, features)

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"nodekit.dev/volume"
+	"nodekit.dev/volume/csi"
 	"nodekit.dev/volume/selinux"
 	"nodekit.dev/volume/stats"
 )
@@ -20,6 +21,11 @@ func (m *Metrics) Observer() volume.Observer {
 // StatsObserver observes those who measure volumes.
 func (m *Metrics) StatsObserver() stats.Observer {
 	return stats.Observer{Measured: func(one stats.Measured) { m.Measured(one.Source, one.Took) }}
+}
+
+// CSIObserver observes the calls of CSI drivers.
+func (m *Metrics) CSIObserver() csi.Observer {
+	return csi.Observer{Call: func(c csi.Call) { m.Called(c.Driver, c.Method, c.Code, false, c.Took) }}
 }
 
 // LabelObserver observes the SELinux labels of volumes.

@@ -3,11 +3,21 @@ package volumemetrics_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"nodekit.dev/metrics/internal/metricstest"
 	"nodekit.dev/metrics/volumemetrics"
+	"nodekit.dev/volume/csi"
 	"nodekit.dev/volume/selinux"
 )
+
+func TestCSIObserver(t *testing.T) {
+	m := volumemetrics.New(volumemetrics.Config{})
+	m.CSIObserver().Call(csi.Call{Driver: "disk.example", Method: "/csi.v1.Node/NodeStageVolume", Code: "OK", Took: 200 * time.Millisecond})
+	metricstest.Want(t, m.Collectors(),
+		`csi_operations_seconds_bucket{driver_name="disk.example",grpc_status_code="OK",method_name="/csi.v1.Node/NodeStageVolume",migrated="false",le="0.25"} 1`,
+	)
+}
 
 func TestLabelObserver(t *testing.T) {
 	m := volumemetrics.New(volumemetrics.Config{})

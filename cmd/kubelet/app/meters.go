@@ -115,6 +115,7 @@ func (m *meters) observe(cfg *wire.Config) {
 	cfg.Observe.Trace = m.runtime.Relists()
 	cfg.Volume.Observer = m.volumes.Observer()
 	cfg.VolumeStats.Observer = m.volumes.StatsObserver()
+	cfg.CSI.Observer = m.volumes.CSIObserver()
 	cfg.SELinux.Outcome = m.volumes.LabelObserver()
 	cfg.Probe.Observers = append(cfg.Probe.Observers, m.checks.Observer())
 }

@@ -287,7 +287,7 @@ func (d *disk) only(volume string, want map[csidriver.Op]int) {
 	}
 	for op, n := range want {
 		if got[op] != n {
-			d.t.Errorf("%d calls of %s for volume %s, want %d", got[op], op, volume, n)
+			d.t.Errorf("%d calls of %s for volume %s, want %d: %+v", got[op], op, volume, n, d.driver.Calls(volume, op))
 		}
 	}
 }

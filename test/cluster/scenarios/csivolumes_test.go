@@ -552,7 +552,9 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "system:node
 		t.Errorf("the nodes grew the volume only after %v", took)
 	}
 	first.knows("db", "64Mi")
-	// An agent that starts again knows that this is done.
+	// An agent that starts again knows that this is done: users are told after it
+	// was noted.
+	first.untilReason("one", "FileSystemResizeSuccessful")
 	if err := e.Nodes[0].Agent.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ kind: Secret
 metadata: {name: keys}
 stringData: {password: "s3cret"}
 `)
-	c := &volumeChurn{disk: newDisk(t, e, ns, diskOptions{Object: "{attachRequired: false, volumeLifecycleModes: [Persistent, Ephemeral]}"}), written: map[string][]string{}}
+	c := &volumeChurn{disk: newDisk(t, e, ns, diskOptions{Object: "{attachRequired: false, podInfoOnMount: true, volumeLifecycleModes: [Persistent, Ephemeral]}"}), written: map[string][]string{}}
 	for i := range volumePods {
 		c.claim(claim{name: volumePod(i), fsType: "ext4", size: "32Mi"})
 	}

@@ -126,7 +126,7 @@ func volumeRule(path string) (rule, bool) {
 	case "image":
 		return rule{acted, "package volume pulls it, the runtime mounts it"}, true
 	case "csi":
-		return rule{refused, notYet}, true
+		return rule{acted, "package volume/csi"}, true
 	}
 	return rule{}, false
 }

@@ -56,6 +56,10 @@ func (p *Plugin) Expand(ctx context.Context, req ExpandRequest) (ExpandResult, e
 	} else if is, err := m.place.isPublished(r, boot); err != nil || !is {
 		return ExpandResult{}, errors.Join(fmt.Errorf("volume %s is not published to pod %s", m.name, m.uid), err)
 	}
+	// Whoever mounted it meanwhile may have grown it.
+	if r, ok, err := readRecord(m.notes()); err == nil && ok && size(r) >= req.Size {
+		return ExpandResult{Size: size(r)}, nil
+	}
 	m.size = req.Size
 	size, err := p.grow(ctx, m, m.place.target, m.notes(), false)
 	return ExpandResult{Size: size}, err

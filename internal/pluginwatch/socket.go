@@ -82,7 +82,7 @@ func (s *socket) try(ctx context.Context) (Registration, Handler, error) {
 	if err != nil {
 		return Registration{}, nil, err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // nothing of it is needed any more
 	client := registerapi.NewRegistrationClient(conn)
 	r, err := s.ask(ctx, client)
 	if err != nil {

@@ -99,7 +99,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	if w.watch, err = fsnotify.NewWatcher(); err != nil {
 		return fmt.Errorf("plugin registry: %w", err)
 	}
-	defer w.watch.Close()
+	defer func() { _ = w.watch.Close() }() // nothing of it is needed any more
 	w.group = tasks.New(ctx)
 	err = w.follow(ctx)
 	w.group.Stop()

@@ -186,7 +186,7 @@ func (d *strictDriver) NodeGetVolumeStats(ctx context.Context, req *csipb.NodeGe
 		{Unit: csipb.VolumeUsage_BYTES, Total: 100, Used: 30, Available: 70}, {Unit: csipb.VolumeUsage_INODES, Total: 10, Used: 3, Available: 7},
 	}}
 	// VolumeCondition as drivers of before its removal send it.
-	answer.ProtoReflect().SetUnknown([]byte{2<<3 | 2, 7, 1<<3 | 0, 1, 2<<3 | 2, 3, 'b', 'a', 'd'})
+	answer.ProtoReflect().SetUnknown([]byte{2<<3 | 2, 7, 1 << 3, 1, 2<<3 | 2, 3, 'b', 'a', 'd'})
 	return answer, d.call(ctx, "NodeGetVolumeStats", req.GetVolumeId(), req, func() error {
 		if !d.published[req.GetVolumeId()][req.GetVolumePath()] {
 			return status.Error(codes.NotFound, "not published there")
@@ -272,7 +272,7 @@ var allCaps = []csipb.NodeServiceCapability_RPC_Type{
 // file each.
 func startDriver(t testing.TB, caps []csipb.NodeServiceCapability_RPC_Type, volumes ...string) (*strictDriver, string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "csi")
+	dir, err := os.MkdirTemp("", "csi") //nolint:usetesting // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}

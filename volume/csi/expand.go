@@ -27,7 +27,8 @@ type ExpandResult struct{ Size int64 }
 // Expand calls NodeExpandVolume for a volume that is published to that pod,
 // which grows it for all pods of this node; once for each volume is enough. It
 // blocks until the driver is done, ctx at the latest, and waits for other calls
-// for the volume. Idempotent. It is [ErrNotSupported] where the driver does not
+// for the volume. Idempotent: what this node has grown already is not grown
+// again. It is [ErrNotSupported] where the driver does not
 // do this; other errors are the driver's, which google.golang.org/grpc/status
 // tells the codes of.
 func (p *Plugin) Expand(ctx context.Context, req ExpandRequest) (ExpandResult, error) {

@@ -99,7 +99,7 @@ func kubeEdge() []Row {
 		{Patch: "node status without cloud, with edge labels", Seam: "an ordered group of node status setters",
 			Uses: []string{"node/register.Setter", "node/clusterfx.AddNodeSetter", "node/wire.Registration"}, Test: joinTest, Example: "vendor-distro/rack_label.go", Done: Cluster},
 		{Patch: "CSI over the bus", Seam: "a factory of CSI clients",
-			Uses: []string{"volume/csi.Connector", "volume/csi.Drivers"}, Test: seamTest, Done: Volumes},
+			Uses: []string{"volume/csi.Connector", "volume/csi.Drivers"}, Test: "node/wire.TestDriversOnABus", Done: Volumes},
 		{Patch: "no registration of credential plugins, as it exits the process", Seam: "the credentials of pulls as an interface; the plugin host comes with its issue",
 			Uses: []string{"runtime/images.PullAuth", "node/nodefx.Replace"}, Test: distroTest, Example: "vendor-distro/registry_login.go", Done: House, Pending: Images},
 		{Patch: "a read-only server without authentication", Seam: "the server as a package, its read-only port alone",

@@ -36,7 +36,7 @@ func (c *Claims) attached(ctx context.Context, pod *corev1.Pod, s volume.Source)
 	if c.use(name, pod.UID) {
 		c.parts.Kick() // the controllers attach anew only what the node says it will use
 	}
-	if err := c.await(ctx, name); err != nil {
+	if err := c.await(ctx, name, s.PersistentVolume); err != nil {
 		return volume.Source{}, err
 	}
 	return c.attachment(ctx, s)
@@ -67,7 +67,7 @@ func (c *Claims) ask(ctx context.Context, pv *corev1.PersistentVolume) (asked, e
 
 // await returns once the API server has seen that the node uses the volume and
 // the attach-detach controller said that it is attached.
-func (c *Claims) await(ctx context.Context, name corev1.UniqueVolumeName) error {
+func (c *Claims) await(ctx context.Context, name corev1.UniqueVolumeName, pv *corev1.PersistentVolume) error {
 	limit, cancel := context.WithTimeout(ctx, attachTime)
 	defer cancel()
 	for {
@@ -85,9 +85,27 @@ func (c *Claims) await(ctx context.Context, name corev1.UniqueVolumeName) error 
 			if err != nil {
 				return unattached(fmt.Errorf("whether volume %s is attached: %w", name, err))
 			}
-			return unattached(fmt.Errorf("volume %s has not been attached to the node yet: not in node.status.volumesAttached after %v", name, attachTime))
+			return unattached(c.whyNot(ctx, name, pv))
 		}
 	}
+}
+
+// exhausted is gRPC's code for a driver that has no room for one more volume.
+const exhausted = 8
+
+// whyNot says what is known of an attach that does not come.
+func (c *Claims) whyNot(ctx context.Context, name corev1.UniqueVolumeName, pv *corev1.PersistentVolume) error {
+	err := fmt.Errorf("volume %s has not been attached to the node yet: not in node.status.volumesAttached after %v", name, attachTime)
+	found := &storagev1.VolumeAttachment{}
+	id := attachmentName(pv.Spec.CSI.VolumeHandle, pv.Spec.CSI.Driver, c.cfg.NodeName)
+	if get(ctx, c.parts.Storage.Get().Resource("volumeattachments").Name(id), found) != nil || found.Status.AttachError == nil {
+		return err // what went wrong with the attach is all that would have been told
+	}
+	failed := found.Status.AttachError
+	if failed.ErrorCode != nil && *failed.ErrorCode == exhausted && c.parts.Exhausted != nil {
+		c.parts.Exhausted(pv.Spec.CSI.Driver)
+	}
+	return fmt.Errorf("%w: %s", err, failed.Message)
 }
 
 func unattached(err error) error { return reasoned.New("FailedMount", err).After(attachRetry) }

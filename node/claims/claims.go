@@ -34,6 +34,9 @@ type Parts struct {
 	// Recorded lists the volumes that this agent or one before it mounted; nil:
 	// none. volume.Manager has it. It is asked by each InUse.
 	Recorded func() ([]volume.Recorded, error)
+	// Exhausted is told of a driver that could attach no more volumes to the node
+	// (VolumeAttachment's attachError). It must not block; nil: nobody is.
+	Exhausted func(driver string)
 	// Kick has the status of the node told now; nil: it is told in its time.
 	Kick func()
 	// Log is nil for no logs.

@@ -265,3 +265,23 @@ func TestNewChecks(t *testing.T) {
 		}
 	}
 }
+
+// Who waits is told what went wrong with the attach, and whoever keeps the limits
+// of the node hears that there is no room.
+func TestAttachFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t)
+		a.bind("db")
+		code := int32(8)
+		id := attachmentName("h-db", "disk.example", "n1")
+		a.objects["volumeattachments/"+id] = &storagev1.VolumeAttachment{Status: storagev1.VolumeAttachmentStatus{
+			AttachError: &storagev1.VolumeError{Message: "16 volumes are the most", ErrorCode: &code}}}
+		full := ""
+		c := newClaims(t, a, func(p *Parts) { p.Exhausted = func(driver string) { full = driver } })
+		pod := podWith(claimed("db"))
+		_, err := c.Claimed(t.Context(), pod, pod.Spec.Volumes[0])
+		if err == nil || !strings.Contains(err.Error(), "16 volumes are the most") || full != "disk.example" {
+			t.Errorf("error %v, full %q", err, full)
+		}
+	})
+}

@@ -95,7 +95,7 @@ func Claims(cfg Config, c *Connection, getter wire.NodeGetter, this *wire.ThisNo
 	reads := c.API.Lane(apiserver.LaneRead)
 	made, err := claims.New(claims.Config{NodeName: cfg.Register.NodeName}, claims.Parts{
 		Core: reads.Core(), Storage: reads.Storage(), Node: getter.Node,
-		Recorded: contents.Held, Kick: this.Kick, Log: c.log,
+		Recorded: contents.Held, Exhausted: contents.CSIExhausted, Kick: this.Kick, Log: c.log,
 	})
 	if err != nil {
 		return nil, err

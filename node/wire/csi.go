@@ -80,7 +80,7 @@ func (c *Contents) csiObserver(o csi.Observer) csi.Observer {
 	call, expanded, unstaged := o.Call, o.Expanded, o.Unstaged
 	o.Call = func(done csi.Call) {
 		if done.Code == codes.ResourceExhausted.String() {
-			c.csiExhausted(done.Driver)
+			c.CSIExhausted(done.Driver)
 		}
 		if call != nil {
 			call(done)
@@ -108,7 +108,8 @@ func (c *Contents) csiObserver(o csi.Observer) csi.Observer {
 	return o
 }
 
-func (c *Contents) csiExhausted(driver string) {
+// CSIExhausted calls them. It never blocks.
+func (c *Contents) CSIExhausted(driver string) {
 	c.csi.mu.Lock()
 	calls := slices.Clone(c.csi.onExhausted)
 	c.csi.mu.Unlock()

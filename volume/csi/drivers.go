@@ -69,8 +69,12 @@ type drivers struct {
 	changed chan struct{}              // closed and replaced at each change
 }
 
-// driverRetry is how soon a pod looks again for a driver, should nothing wake it.
-const driverRetry = 30 * time.Second
+// driverRetry is how soon a pod looks again for a driver, should nothing wake it;
+// unmountRetry is the same for one that ends, which nothing wakes.
+const (
+	driverRetry  = 30 * time.Second
+	unmountRetry = 5 * time.Second
+)
 
 // notRegistered is the stock kubelet's text.
 func notRegistered(name string) error {

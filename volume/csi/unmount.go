@@ -13,6 +13,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"nodekit.dev/internal/beneath"
+	"nodekit.dev/internal/reasoned"
 	"nodekit.dev/volume"
 )
 
@@ -93,7 +94,7 @@ func (p *Plugin) unpublish(ctx context.Context, pl place, r record, req volume.U
 	}
 	d, err := p.driver(r[keyDriver], req.UID)
 	if err != nil {
-		return err
+		return reasoned.New("FailedUnMount", err).After(unmountRetry)
 	}
 	// From now on nobody may take it for published.
 	if err := r.with(keyState, publishing).write(pl.record); err != nil {

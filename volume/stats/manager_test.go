@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"nodekit.dev/internal/reasoned"
 	"nodekit.dev/volume"
 )
 
@@ -274,6 +275,24 @@ func TestAFailureLeavesTheFigures(t *testing.T) {
 		}
 		if last := b.measured[len(b.measured)-1]; last.Err == nil || last.Source != "d" {
 			t.Errorf("%+v", last)
+		}
+	})
+}
+
+// TestAReaderThatIsBusyIsAskedAgainSoon: that is no failure.
+func TestAReaderThatIsBusyIsAskedAgainSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t)
+		b.fail = reasoned.New("", errors.New("another call is in flight")).After(time.Second)
+		b.m.Follow(podWith("u", "csi-1"))
+		pass(20 * time.Second)
+		if n := b.count("csi-1"); n < 8 || b.logs.Len() > 0 {
+			t.Errorf("asked %d times in 20 s\n%s", n, &b.logs)
+		}
+		b.locked(func() { b.fail = nil })
+		pass(2 * time.Second)
+		if len(b.m.Snapshot("u")) != 1 {
+			t.Error("not measured")
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"time"
 
+	"nodekit.dev/internal/reasoned"
 	"nodekit.dev/internal/tasks"
 	"nodekit.dev/volume"
 )
@@ -135,8 +136,9 @@ func (m *Manager) ended(c *call) {
 	before := c.e.last
 	var changed Stats
 	c.e.busy = false
-	news := c.err != nil && !c.e.failing
-	c.e.failing = c.err != nil
+	later := reasoned.RetryAfter(c.err, 0) > 0
+	news := c.err != nil && !later && !c.e.failing
+	c.e.failing = c.err != nil && (c.e.failing || !later)
 	if !c.e.gone {
 		c.e.take(c, now)
 		m.schedule(c.e, m.next(c, kind, took))
@@ -215,6 +217,9 @@ func (m *Manager) next(c *call, kind string, took time.Duration) time.Duration {
 	if c.e.soon {
 		c.e.soon = false
 		return rand.N(min(firstSpread, m.pace()))
+	}
+	if wait := reasoned.RetryAfter(c.err, 0); wait > 0 {
+		return wait + rand.N(wait)
 	}
 	period := m.cfg.period(kind, c.place.Plugin)
 	if !c.mounted || period == 0 {

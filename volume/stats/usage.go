@@ -54,7 +54,8 @@ type Stats struct {
 type Reader interface {
 	// Read may block until ctx ends. It is called concurrently, but not for one
 	// volume: one that blocks for longer is given up, and not called again for
-	// that volume before it returns.
+	// that volume before it returns. An error that answers RetryAfter is no failure:
+	// it is asked again then.
 	Read(ctx context.Context, req ReadRequest) (ReadResult, error)
 }
 

@@ -65,6 +65,16 @@ func Claims(all []stats.Stats) []Claim {
 	return out
 }
 
+// Backends are the conditions of what is behind CSI drivers.
+func Backends(known map[string][]stats.BackendCondition) (out []Backend) {
+	for driver, conditions := range known {
+		for _, c := range conditions {
+			out = append(out, Backend{Driver: driver, Status: c.Status, Reason: c.Reason})
+		}
+	}
+	return out
+}
+
 // CensusOf is the manager's.
 func CensusOf(c volume.Census) Census {
 	return Census{

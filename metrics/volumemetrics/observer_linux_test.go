@@ -9,6 +9,7 @@ import (
 	"nodekit.dev/metrics/volumemetrics"
 	"nodekit.dev/volume/csi"
 	"nodekit.dev/volume/selinux"
+	"nodekit.dev/volume/stats"
 )
 
 func TestCSIObserver(t *testing.T) {
@@ -17,6 +18,13 @@ func TestCSIObserver(t *testing.T) {
 	metricstest.Want(t, m.Collectors(),
 		`csi_operations_seconds_bucket{driver_name="disk.example",grpc_status_code="OK",method_name="/csi.v1.Node/NodeStageVolume",migrated="false",le="0.25"} 1`,
 	)
+}
+
+func TestBackends(t *testing.T) {
+	m := volumemetrics.New(volumemetrics.Config{Backends: func() []volumemetrics.Backend {
+		return volumemetrics.Backends(map[string][]stats.BackendCondition{"d": {{Status: "StorageDegraded", Reason: "Slow"}}, "sound": nil})
+	}})
+	metricstest.Want(t, m.Collectors(), `csi_node_storage_health_status{driver_name="d",reason="Slow",status="StorageDegraded"} 1`)
 }
 
 func TestLabelObserver(t *testing.T) {

@@ -78,11 +78,17 @@ func conditionsOf(entries []csi.HealthEntry) []corev1.VolumeHealthCondition {
 	out := make([]corev1.VolumeHealthCondition, 0, len(entries))
 	for _, e := range entries {
 		out = append(out, corev1.VolumeHealthCondition{
-			Status: corev1.VolumeHealthStatusType(e.Status), Reason: cut(e.Reason, 256), Message: cut(e.Message, 1024),
+			Status: corev1.VolumeHealthStatusType(e.Status), Reason: cut(e.Reason, maxReason), Message: cut(e.Message, maxMessage),
 		})
 	}
 	return out
 }
+
+// What the API takes of a condition, in bytes.
+const (
+	maxReason  = 256
+	maxMessage = 1024
+)
 
 // cut holds a text to what the API takes, in bytes.
 func cut(text string, most int) string {
@@ -93,4 +99,37 @@ func cut(text string, most int) string {
 		most--
 	}
 	return text[:most]
+}
+
+// CSIBackends ask drivers for what is behind them. The default is a *csi.Plugin.
+type CSIBackends interface {
+	// Registered must not block.
+	Registered() []csi.Driver
+	// StorageHealth may block until ctx ends.
+	StorageHealth(ctx context.Context, driver string) ([]csi.BackendHealth, error)
+}
+
+// BackendReader has CSI drivers report the health of what is behind them.
+func BackendReader(drivers CSIBackends) stats.BackendReader { return backendReader{drivers} }
+
+type backendReader struct{ drivers CSIBackends }
+
+// Drivers are those with the capability.
+func (r backendReader) Drivers() (names []string) {
+	for _, d := range r.drivers.Registered() {
+		if d.Capabilities.StorageHealth {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
+// StorageHealth asks one.
+func (r backendReader) StorageHealth(ctx context.Context, driver string) ([]stats.BackendCondition, error) {
+	found, err := r.drivers.StorageHealth(ctx, driver)
+	out := make([]stats.BackendCondition, 0, len(found))
+	for _, one := range found {
+		out = append(out, stats.BackendCondition{Status: one.Status, Reason: cut(one.Reason, maxReason), Message: cut(one.Message, maxMessage)})
+	}
+	return out, err
 }

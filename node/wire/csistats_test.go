@@ -71,3 +71,22 @@ func TestCSIReader(t *testing.T) {
 		}
 	}
 }
+
+func (d *drivers) Registered() []csi.Driver {
+	return []csi.Driver{{Name: "can", Capabilities: csi.Capabilities{StorageHealth: true}}, {Name: "can-not"}}
+}
+
+func (d *drivers) StorageHealth(context.Context, string) ([]csi.BackendHealth, error) {
+	return []csi.BackendHealth{{Status: "StorageDegraded", Reason: strings.Repeat("R", 300)}}, d.err
+}
+
+func TestBackendReader(t *testing.T) {
+	r := BackendReader(&drivers{})
+	if names := r.Drivers(); len(names) != 1 || names[0] != "can" {
+		t.Errorf("drivers %q", names)
+	}
+	got, err := r.StorageHealth(t.Context(), "can")
+	if err != nil || len(got) != 1 || got[0].Status != "StorageDegraded" || len(got[0].Reason) != maxReason {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

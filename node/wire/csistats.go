@@ -23,9 +23,9 @@ type CSIVolumes interface {
 
 // CSIReader has CSI drivers measure their volumes. What a driver can not tell is
 // not known, and no error.
-func CSIReader(volumes CSIVolumes) stats.Reader { return csiReader{volumes} }
+func CSIReader(volumes CSIVolumes) stats.Reader { return csiVolumeReader{volumes} }
 
-type csiReader struct{ volumes CSIVolumes }
+type csiVolumeReader struct{ volumes CSIVolumes }
 
 // busyRetry is how soon a volume is asked for again that something else was done
 // with.
@@ -33,7 +33,7 @@ const busyRetry = 2 * time.Second
 
 // Read asks for the usage, and then for the health, as there may be one call for a
 // volume at a time.
-func (r csiReader) Read(ctx context.Context, req stats.ReadRequest) (stats.ReadResult, error) {
+func (r csiVolumeReader) Read(ctx context.Context, req stats.ReadRequest) (stats.ReadResult, error) {
 	ask := csi.VolumeRequest{UID: string(req.Pod.UID), Source: req.Source}
 	found, err := r.volumes.Stats(ctx, ask)
 	if err != nil && !errors.Is(err, csi.ErrNotSupported) {

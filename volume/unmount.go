@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
@@ -168,9 +169,14 @@ func unmountError(err error) error {
 // RemoveDir takes a volume's directory away, for plugins that keep data in it.
 // It is moved aside first, so that a crash never leaves a part of the data
 // under the volume's name, and removed without following symlinks or crossing
-// mounts. Idempotent; the call after a crash goes on where that one ended.
+// mounts. Idempotent; the call after a crash goes on where that one ended. A
+// name that leaves no room for another beside it (a PersistentVolume's may) is
+// removed where it is.
 func RemoveDir(ctx context.Context, dir string) error {
 	aside := dir + deletingSuffix
+	if len(filepath.Base(aside)) > unix.NAME_MAX {
+		return beneath.RemoveAll(ctx, dir)
+	}
 	if err := beneath.RemoveAll(ctx, aside); err != nil {
 		return err
 	}

@@ -16,6 +16,8 @@
 //   - The bare calls are RunPodSandbox, CreateContainer and StartContainer;
 //     StopContainer, StopPodSandbox and RemovePodSandbox, with the requests that
 //     the agent itself made for such a pod: a proxy recorded them.
+//   - Five volumes are a configMap, a secret, a projected token, an emptyDir and a
+//     downwardAPI; the pods without have none at all, and go in turns with them.
 //   - API server, etcd, controllers and scheduler run on the same machine. What
 //     they take for a pod is part of the agent's side, and of no bare one.
 //

@@ -32,9 +32,14 @@ func newPod(name, node string) *corev1.Pod {
 // create makes pods, all at once, and returns how long each of them took until
 // it was Ready, in the order of their names.
 func (c *cluster) create(ctx context.Context, names []string) (measure.Together, error) {
+	return c.createAs(ctx, names, newPod)
+}
+
+// createAs is create with pods of another kind.
+func (c *cluster) createAs(ctx context.Context, names []string, kind func(name, node string) *corev1.Pod) (measure.Together, error) {
 	return c.all(ctx, names, func(name string) (<-chan time.Time, error) {
 		ready := c.sights.expect(name).ready
-		return ready, c.api.Post().Namespace(namespace).Resource("pods").Body(newPod(name, c.node().Name)).Do(ctx).Error()
+		return ready, c.api.Post().Namespace(namespace).Resource("pods").Body(kind(name, c.node().Name)).Do(ctx).Error()
 	})
 }
 
@@ -98,8 +103,13 @@ func (c *cluster) restedTurn(ctx context.Context, i int) (start, stop time.Durat
 
 // turn creates a pod and deletes it.
 func (c *cluster) turn(ctx context.Context, i int) (start, stop time.Duration, err error) {
-	names := []string{fmt.Sprintf("serial-%d", i)}
-	started, err := c.create(ctx, names)
+	return c.turnAs(ctx, fmt.Sprintf("serial-%d", i), newPod)
+}
+
+// turnAs is turn with a pod of another kind.
+func (c *cluster) turnAs(ctx context.Context, name string, kind func(name, node string) *corev1.Pod) (start, stop time.Duration, err error) {
+	names := []string{name}
+	started, err := c.createAs(ctx, names, kind)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,22 @@ func TestSights(t *testing.T) {
 	}
 	if again := s.expect("a"); len(again.ready)+len(again.gone) != 0 || s.last("a") != nil {
 		t.Error("a new pod of the name is told of what happened to the old one")
+	}
+}
+
+// TestPodsDifferInVolumesAlone: what the part volumes measures is theirs.
+func TestPodsDifferInVolumesAlone(t *testing.T) {
+	with, without := podWithVolumes("a", "n"), podWithoutVolumes("a", "n")
+	if len(with.Spec.Volumes) != 5 || len(with.Spec.Containers[0].VolumeMounts) != 5 {
+		t.Errorf("%d volumes, %d mounts", len(with.Spec.Volumes), len(with.Spec.Containers[0].VolumeMounts))
+	}
+	with.Spec.Volumes, with.Spec.Containers[0].VolumeMounts = nil, nil
+	if !reflect.DeepEqual(with, without) {
+		t.Errorf("%+v\n%+v", with.Spec, without.Spec)
+	}
+	pairs := measure.Pairs{Bare: []time.Duration{100, 110, 90}, Agent: []time.Duration{105, 117, 200}}
+	if got := more(pairs); got != 7 {
+		t.Errorf("%v more", got)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"nodekit.dev/node"
 	measure "nodekit.dev/test/integration/bench"
 )
@@ -16,6 +18,7 @@ func Parts() []string { return measure.Names(new(run).parts()) }
 func (r *run) parts() []measure.Part {
 	return []measure.Part{
 		{Name: "serial", What: "pods through the API server, one after the other", Run: r.serial},
+		{Name: "volumes", What: "pods with five volumes and pods with none", Run: r.volumes},
 		{Name: "burst", What: "many pods at once through the API server", Run: r.bursts},
 		{Name: "idle", What: "a member of the cluster with nothing to do", Run: r.idle},
 	}
@@ -106,6 +109,42 @@ func (r *run) serial(ctx context.Context) error {
 			row.pairs.Ratio(apiCalls), "x", measure.AtMost(row.target), row.pairs.MadeOf())
 	}
 	return nil
+}
+
+// volumesCost is what five volumes may add to the start of a pod.
+const volumesCost = 10 * time.Millisecond
+
+// volumes compares pods with five volumes with pods with none, in turns.
+func (r *run) volumes(ctx context.Context) error {
+	c := r.cluster
+	if err := errors.Join(c.startAgent(ctx), c.makeObjects(ctx)); err != nil {
+		return err
+	}
+	turn := func(prefix string, kind func(name, node string) *corev1.Pod) measure.Turn {
+		return func(ctx context.Context, i int) (start, stop time.Duration, err error) {
+			if start, stop, err = c.turnAs(ctx, fmt.Sprintf("%s-%d", prefix, i), kind); err != nil {
+				return 0, 0, err
+			}
+			return start, stop, measure.Pass(ctx, restFor)
+		}
+	}
+	got, err := measure.TakeTurns(ctx, turn("none", podWithoutVolumes), turn("five", podWithVolumes), r.Pods)
+	if err != nil {
+		return err
+	}
+	r.report.Add("API server: five volumes, created to Ready, more than without", measure.Millis(more(got.Start)), "ms",
+		measure.AtMost(measure.Millis(volumesCost)), measure.Note("median of %d differences; with %.0f ms, without %.0f ms; gone %.0f ms later",
+			len(got.Start.Bare), measure.Millis(measure.Median(got.Start.Agent)), measure.Millis(measure.Median(got.Start.Bare)), measure.Millis(more(got.Stop))))
+	return nil
+}
+
+// more is the median of how much longer the second of each pair took.
+func more(p measure.Pairs) time.Duration {
+	all := make([]time.Duration, len(p.Bare))
+	for i := range p.Bare {
+		all[i] = p.Agent[i] - p.Bare[i]
+	}
+	return measure.Median(all)
 }
 
 func (r *run) bursts(ctx context.Context) error {

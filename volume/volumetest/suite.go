@@ -114,7 +114,7 @@ type one struct {
 
 // volume is volume n, under a name.
 func (b *bed) volume(n int, name string) one {
-	s := b.Subject.Source(n)
+	s := b.Source(n)
 	uid := fmt.Sprintf("0a1b2c3d-0000-4000-8000-%012d", n)
 	kind := "volumes"
 	if s.Block() {
@@ -221,7 +221,7 @@ func (b *bed) names() {
 	if name == "" || name != b.Plugin.Name() || strings.ContainsAny(name, "~\x00") || len(name) > 255 {
 		b.Errorf("Name %q: want the same short name each time, without ~", name)
 	}
-	if !b.Plugin.Supports(b.Subject.Source(0)) {
+	if !b.Plugin.Supports(b.Source(0)) {
 		b.Error("Supports does not know the plugin's own source")
 	}
 	if b.Plugin.Supports(volume.Source{Volume: corev1.Volume{Name: "data"}}) {
@@ -296,10 +296,10 @@ func (o one) emptyPlace() {
 // halfMounted: whatever is there, Mount finishes it.
 func (b *bed) halfMounted() {
 	n := 0
-	for name, leave := range b.first().leftovers() {
+	for name := range b.first().leftovers() {
 		o := b.volume(n%8, fmt.Sprint("half-", n))
 		n++
-		leave = o.leftovers()[name]
+		leave := o.leftovers()[name]
 		o.mustMount()
 		hadMounts := len(o.mounts()) > 0
 		leave()

@@ -19,12 +19,12 @@ func TestOverLimit(t *testing.T) {
 	limited("nothing", "0")
 	for _, tc := range []struct {
 		volume string
-		used   uint64
+		used   int64
 		want   string
 	}{
 		{"data", 1 << 40, ""}, {"host", 1 << 40, ""}, {"none", 1 << 40, ""}, {"nothing", 1, ""}, {"small", 1024, ""},
 		{"small", 1025, `Usage of EmptyDir volume "small" exceeds the limit "1Ki". `},
-		{"small", 1<<64 - 1, `Usage of EmptyDir volume "small" exceeds the limit "1Ki". `},
+		{"small", 1<<63 - 1, `Usage of EmptyDir volume "small" exceeds the limit "1Ki". `},
 	} {
 		got, over := volume.OverLimit(pod, tc.volume, tc.used)
 		if got != tc.want || over != (tc.want != "") {

@@ -134,13 +134,23 @@ func (c *Contents) limit(pod *corev1.Pod, s stats.Stats) {
 	if n == nil || s.Used == nil {
 		return
 	}
-	message, over := volume.OverLimit(pod, s.Volume, uint64(max(0, *s.Used)))
-	if view, _ := n.Pod(s.UID); !over || view.Phase >= lifecycle.Stopping {
+	message, over := volume.OverLimit(pod, s.Volume, *s.Used)
+	if !over {
+		return
+	}
+	view, known := n.Pod(s.UID)
+	if !known || view.Phase >= lifecycle.Stopping || view.Static || critical(pod) {
 		return
 	}
 	n.Tell(s.UID, lifecycle.Event{Type: lifecycle.EventWarning, Reason: "Evicted", Message: message})
-	n.StopPod(s.UID, lifecycle.Stop{Reason: lifecycle.StopEvicted, StatusReason: "Evicted", Message: message, Grace: overGrace})
+	n.StopPod(s.UID, lifecycle.Stop{Reason: lifecycle.StopEvicted, StatusReason: "Evicted", Message: message, At: time.Now(), Grace: overGrace})
 }
+
+// systemCritical is the lowest priority of the pods that a node never evicts, as
+// with the stock kubelet.
+const systemCritical = 2_000_000_000
+
+func critical(pod *corev1.Pod) bool { return pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical }
 
 // VolumeHealth adds to statuses what drivers report of the pod's volumes; none
 // where nobody asks them.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -162,10 +163,16 @@ func TestOwnershipThatWasCutOffIsFinished(t *testing.T) {
 
 func TestSlowOwnershipIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		var told []string
-		stop := volume.TellSlow(t, func(_ *corev1.Pod, message string) { told = append(told, message) })
+		stop := volume.TellSlow(t, func(_ *corev1.Pod, message string) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, message)
+		})
+		count := func() int { mu.Lock(); defer mu.Unlock(); return len(told) }
 		<-time.After(29 * time.Second)
-		if synctest.Wait(); len(told) != 0 {
+		if synctest.Wait(); count() != 0 {
 			t.Errorf("told early: %q", told)
 		}
 		<-time.After(2*time.Minute + 2*time.Second)
@@ -173,6 +180,8 @@ func TestSlowOwnershipIsTold(t *testing.T) {
 		stop()
 		<-time.After(time.Hour)
 		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
 		if len(told) != 3 || !strings.HasPrefix(told[0], "Setting volume ownership for uid/volumes/p/v is taking longer than expected") ||
 			told[2] != "Setting volume ownership for uid/volumes/p/v, processed 5 files." {
 			t.Errorf("told %q", told)

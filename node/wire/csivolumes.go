@@ -6,12 +6,10 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	corev1 "k8s.io/api/core/v1"
 
 	"nodekit.dev/node/expand"
 	"nodekit.dev/volume"
 	"nodekit.dev/volume/csi"
-	"nodekit.dev/volume/stats"
 )
 
 // csiGrower grows volumes of CSI drivers.
@@ -60,43 +58,4 @@ func classify(err error) error {
 		kind = expand.Final
 	}
 	return &expand.Failure{Kind: kind, Err: err}
-}
-
-// csiReader measures volumes of CSI drivers.
-type csiReader struct{ plugin *csi.Plugin }
-
-// Read asks the driver for what it can tell; of another one nothing is known.
-func (r csiReader) Read(ctx context.Context, req stats.ReadRequest) (stats.ReadResult, error) {
-	var out stats.ReadResult
-	v := csi.VolumeRequest{UID: string(req.Pod.UID), Source: req.Source}
-	got, err := r.plugin.Stats(ctx, v)
-	if err != nil && !errors.Is(err, csi.ErrNotSupported) {
-		return out, err
-	}
-	if b := got.Bytes; b != nil {
-		out.Used, out.Capacity, out.Available = &b.Used, &b.Total, &b.Available
-	}
-	if i := got.Inodes; i != nil {
-		out.InodesUsed, out.Inodes, out.InodesFree = &i.Used, &i.Total, &i.Available
-	}
-	if c := got.Condition; c != nil && req.Condition {
-		out.Condition = &stats.Condition{Abnormal: c.Abnormal, Message: c.Message}
-	}
-	if !req.Health {
-		return out, nil
-	}
-	health, err := r.plugin.Health(ctx, v)
-	switch {
-	case errors.Is(err, csi.ErrNotSupported):
-		return out, nil
-	case err != nil:
-		return out, err
-	}
-	out.HealthKnown = true
-	for _, h := range health {
-		out.Health = append(out.Health, corev1.VolumeHealthCondition{
-			Status: corev1.VolumeHealthStatusType(h.Status), Reason: h.Reason, Message: h.Message,
-		})
-	}
-	return out, nil
 }

@@ -35,7 +35,7 @@ func MeasureVolumes(cfg Config, contents *Contents, readers []node.Ordered[stats
 	c := cfg.VolumeStats
 	c.Readers = map[string]stats.Reader{}
 	if drivers := contents.csi.plugin.Load(); drivers != nil {
-		c.Readers[csi.Name] = csiReader{drivers}
+		c.Readers[csi.Name] = CSIReader(drivers)
 	}
 	for plugin, r := range cfg.VolumeStats.Readers {
 		c.Readers[plugin] = r

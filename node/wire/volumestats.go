@@ -150,7 +150,9 @@ func (c *Contents) limit(pod *corev1.Pod, s stats.Stats) {
 // with the stock kubelet.
 const systemCritical = 2_000_000_000
 
-func critical(pod *corev1.Pod) bool { return pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical }
+func critical(pod *corev1.Pod) bool {
+	return pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical
+}
 
 // VolumeHealth adds to statuses what drivers report of the pod's volumes; none
 // where nobody asks them.

@@ -102,7 +102,7 @@ func ensureMounted(dir, kind string, magic int64, mount func(*os.File) error) er
 	if err := unix.Statfs(dir, &st); err != nil {
 		return &fs.PathError{Op: "statfs", Path: dir, Err: err}
 	}
-	if int64(st.Type) != magic { //nolint:unconvert // 32 bits on some machines
+	if magicOf(&st) != magic {
 		return fmt.Errorf("something else than a %s is mounted on %s: unmount it", kind, dir)
 	}
 	return nil
@@ -112,8 +112,12 @@ func ensureMounted(dir, kind string, magic int64, mount func(*os.File) error) er
 func inMemory(dir string) bool {
 	var st unix.Statfs_t
 	err := unix.Statfs(dir, &st)
-	return err == nil && (st.Type == unix.TMPFS_MAGIC || st.Type == unix.HUGETLBFS_MAGIC)
+	return err == nil && (magicOf(&st) == unix.TMPFS_MAGIC || magicOf(&st) == unix.HUGETLBFS_MAGIC)
 }
+
+// magicOf is the kind of a file system. Where the field has 32 bits, its sign is
+// none.
+func magicOf(st *unix.Statfs_t) int64 { return int64(uint32(st.Type)) } //nolint:gosec // the kernel's are of 32 bits
 
 // isMountPoint says whether a file system begins at the directory.
 func isMountPoint(dir string) (bool, error) {

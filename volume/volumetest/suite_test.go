@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -106,7 +107,12 @@ func stock(s volume.Source) volume.Plugin {
 type broken struct {
 	plugins.EmptyDir
 	how string
-	dir map[string]string // of volumes, in memory
+	dir sync.Map // the directories of volumes, in memory
+}
+
+func (b *broken) knows(dir string) bool {
+	_, known := b.dir.Load(dir)
+	return known
 }
 
 func (b *broken) Supports(s volume.Source) bool {
@@ -119,7 +125,7 @@ func (b *broken) Mount(ctx context.Context, req volume.MountRequest) (volume.Mou
 		result, err := b.EmptyDir.Mount(ctx, req)
 		return result, errors.Join(err, unix.Mount("tmpfs", req.Dir, "tmpfs", 0, ""))
 	case "fails where something is":
-		if _, err := os.Lstat(req.Dir); err == nil && b.dir[req.Dir] == "" {
+		if _, err := os.Lstat(req.Dir); err == nil && !b.knows(req.Dir) {
 			return volume.MountResult{}, fs.ErrExist
 		}
 	case "is nowhere":
@@ -127,13 +133,13 @@ func (b *broken) Mount(ctx context.Context, req volume.MountRequest) (volume.Mou
 	case "ignores its context":
 		<-context.WithoutCancel(ctx).Done()
 	}
-	b.dir[req.Dir] = req.Dir
+	b.dir.Store(req.Dir, true)
 	return b.EmptyDir.Mount(ctx, req)
 }
 
 func (b *broken) Mounted(ctx context.Context, req volume.MountedRequest) (volume.MountedResult, error) {
 	if b.how == "remembers" {
-		return volume.MountedResult{Mounted: b.dir[req.Dir] != "", HostPath: req.Dir}, nil
+		return volume.MountedResult{Mounted: b.knows(req.Dir), HostPath: req.Dir}, nil
 	}
 	return b.EmptyDir.Mounted(ctx, req)
 }
@@ -151,11 +157,11 @@ func (b *broken) Unmount(ctx context.Context, req volume.UnmountRequest) error {
 	case "removes all":
 		return os.RemoveAll(req.Dir)
 	case "needs its memory":
-		if b.dir[req.Dir] == "" {
+		if !b.knows(req.Dir) {
 			return errors.New("who?")
 		}
 	}
-	delete(b.dir, req.Dir)
+	b.dir.Delete(req.Dir)
 	for range req.Mounts {
 		if b.how == "mounts again" {
 			_ = unix.Unmount(req.Dir, 0)
@@ -176,7 +182,7 @@ func TestPlanted(t *testing.T) {
 		t.Skip("only as a child of TestPlantedPluginsAreFound")
 	}
 	volumetest.Suite(t, func(*testing.T) volumetest.Subject {
-		made := func() volume.Plugin { return &broken{how: how, dir: map[string]string{}} }
+		made := func() volume.Plugin { return &broken{how: how} }
 		return volumetest.Subject{Plugin: made(), Restart: made, Source: func(int) volume.Source {
 			return volume.Source{Volume: corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 		}}

@@ -1,18 +1,21 @@
 package plugins_test
 
 import (
+	"context"
 	"encoding/pem"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"nodekit.dev/internal/beneath"
 	"nodekit.dev/internal/beneath/beneathtest"
@@ -362,4 +365,37 @@ func TestTmpfsSize(t *testing.T) {
 	if err := b.unmount(); err != nil {
 		t.Error(err)
 	}
+}
+
+// meeting is an API server that answers nobody until both have asked.
+type meeting struct {
+	*cluster
+	both sync.WaitGroup
+}
+
+func (m *meeting) ConfigMap(ctx context.Context, uid types.UID, namespace, name string) (*corev1.ConfigMap, error) {
+	m.both.Done()
+	m.both.Wait()
+	return m.cluster.ConfigMap(ctx, uid, namespace, name)
+}
+
+func (m *meeting) Token(ctx context.Context, req plugins.TokenRequest) (plugins.Token, error) {
+	m.both.Done()
+	m.both.Wait()
+	return m.cluster.Token(ctx, req)
+}
+
+func TestSourcesAreAskedAtOnce(t *testing.T) {
+	m := &meeting{cluster: newCluster()}
+	m.both.Add(2)
+	sources := m.sources()
+	sources.ConfigMaps, sources.Tokens = m, m
+	b := newBed(t, sources, projectedSource(
+		corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}},
+		corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "conf"}, Items: []corev1.KeyToPath{{Key: "a", Path: "ca.crt"}},
+		}},
+	))
+	b.mustMount()
+	b.want("ca.crt:rw-r--r--=1 token:rw-r--r--=token for robot")
 }

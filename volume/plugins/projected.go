@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"nodekit.dev/internal/tasks"
 	"nodekit.dev/volume"
 )
 
@@ -43,18 +44,32 @@ type projection struct {
 
 func (p projectedPlugin) project(ctx context.Context, req volume.MountRequest) (collected, error) {
 	pr := projection{Sources: p.Sources, req: req, mode: req.Volume.Projected.DefaultMode, owner: req.Volume.Projected.DefaultUser}
-	all := collected{files: payload{}}
-	var errs []error
-	for i, source := range req.Volume.Projected.Sources {
-		got, err := pr.source(ctx, i, source)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		maps.Copy(all.files, got.files)
-		all.refreshAt = earlier(all.refreshAt, got.refreshAt)
+	parts, err := pr.collect(ctx, req.Volume.Projected.Sources)
+	if err != nil {
+		return collected{}, err
 	}
-	return all, joined(errs)
+	all := collected{files: payload{}}
+	for _, part := range parts {
+		maps.Copy(all.files, part.files)
+		all.refreshAt = earlier(all.refreshAt, part.refreshAt)
+	}
+	return all, nil
+}
+
+// collect asks all sources at once: most of them wait for the API server.
+func (p projection) collect(ctx context.Context, sources []corev1.VolumeProjection) ([]collected, error) {
+	parts, errs := make([]collected, len(sources)), make([]error, len(sources))
+	asking := tasks.New(ctx)
+	for i, source := range sources {
+		asking.Go("projected-source", func(ctx context.Context) error {
+			parts[i], errs[i] = p.source(ctx, i, source)
+			return nil
+		})
+	}
+	if err := asking.Wait(); err != nil { // a source that panics
+		return nil, err
+	}
+	return parts, joined(slices.DeleteFunc(errs, func(err error) bool { return err == nil }))
 }
 
 func (p projection) source(ctx context.Context, index int, s corev1.VolumeProjection) (got collected, err error) {

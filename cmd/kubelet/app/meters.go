@@ -20,10 +20,13 @@ import (
 	"nodekit.dev/node"
 	"nodekit.dev/node/apiserver"
 	"nodekit.dev/node/cluster"
+	"nodekit.dev/node/expand"
 	"nodekit.dev/node/register"
 	"nodekit.dev/node/server"
 	"nodekit.dev/node/status"
 	"nodekit.dev/node/wire"
+	"nodekit.dev/volume"
+	"nodekit.dev/volume/csi"
 )
 
 // meters are the metrics of one kubelet: made before its parts, which they
@@ -130,6 +133,7 @@ func (m *meters) observeCluster(cfg *cluster.Config) {
 		Request:   func(r apiserver.Request) { m.client.Request(r.Method, r.Host, r.Code, r.Took) },
 		Throttled: func(lane apiserver.LaneID, waited time.Duration) { m.client.Throttled(lane.String(), waited) },
 	}
+	cfg.Expand.Observer.Grew = m.grew
 	cfg.Certs.Observer = nodecert.Observer{
 		Rotated: func(kind nodecert.Kind, leaf *x509.Certificate, lived time.Duration) {
 			m.certs.Rotated(kind == nodecert.KindServer, lived)
@@ -137,6 +141,19 @@ func (m *meters) observeCluster(cfg *cluster.Config) {
 		},
 		RenewFailed: func(kind nodecert.Kind, _ error) { m.certs.RenewFailed(kind == nodecert.KindServer) },
 	}
+}
+
+// grew measures a try to grow a mounted volume, as the stock kubelet's operation
+// volume_fs_resize of storage_operation_duration_seconds, failed ones too. One that
+// is made while a volume is mounted belongs to volume_mount there and here.
+func (m *meters) grew(g expand.Growth) {
+	plugin := "<n/a>" // the stock label of an operation with no plugin: a vendor's Grower of another kind
+	if driver := g.Volume.Driver(); driver != "" {
+		plugin = volume.Operation{Plugin: csi.Name, Driver: driver}.PluginKind()
+	}
+	m.volumes.Done(volumemetrics.Operation{
+		Kind: "volume_fs_resize", Plugin: plugin, Block: g.Volume.Block(), Took: g.Took, Err: g.Err,
+	})
 }
 
 func (m *meters) ends(kind nodecert.Kind) *atomic.Int64 {

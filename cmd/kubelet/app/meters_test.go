@@ -17,6 +17,7 @@ import (
 
 	"nodekit.dev/node"
 	"nodekit.dev/node/cluster"
+	"nodekit.dev/node/expand"
 	"nodekit.dev/node/server"
 	"nodekit.dev/node/wire"
 	"nodekit.dev/runtime/cri"
@@ -41,6 +42,11 @@ func TestMeters(t *testing.T) {
 	joins.StatusObserver.Written(time.Second)
 	joins.RegisterObserver.Registering()
 	cfg.Volume.Observer.Done(volume.Operation{Kind: "mount", Plugin: "kubernetes.io/csi", Driver: "d", Whole: 7 * time.Second})
+	grown := volume.Recorded{Source: volume.Source{PersistentVolume: &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d"}},
+	}}}}
+	joins.Expand.Observer.Grew(expand.Growth{Volume: grown, Took: 3 * time.Second, Err: &expand.Failure{Kind: expand.InUse, Err: errors.New("in use")}})
+	joins.Expand.Observer.Grew(expand.Growth{Volume: grown, Took: 7 * time.Second})
 	cfg.VolumeStats.Observer.Measured(stats.Measured{Source: "du", Took: time.Second})
 	m.shown.stats = measured{}
 	cfg.NodeObserver.PodAdded(node.PodView{UID: "u", Pod: &corev1.Pod{}})
@@ -52,6 +58,8 @@ func TestMeters(t *testing.T) {
 		`kubelet_http_requests_total{long_running="false",method="GET",path="pods",server_type="readwrite"} 1`,
 		"kubelet_pod_status_sync_duration_seconds_count 1", `kubernetes_feature_enabled{name="EventedPLEG",stage="ALPHA"} 0`,
 		`volume_operation_total_seconds_bucket{operation_name="overall_volume_mount",plugin_name="kubernetes.io/csi:d",le="10"} 1`,
+		`storage_operation_duration_seconds_sum{migrated="false",operation_name="volume_fs_resize",status="fail-unknown",volume_plugin="kubernetes.io/csi:d"} 3`,
+		`storage_operation_duration_seconds_sum{migrated="false",operation_name="volume_fs_resize",status="success",volume_plugin="kubernetes.io/csi:d"} 7`,
 		`kubelet_volume_metric_collection_duration_seconds_count{metric_source="du"} 1`,
 		`kubelet_volume_stats_used_bytes{namespace="ns",persistentvolumeclaim="db"} 5`,
 		`kubernetes_feature_enabled{name="PLEGOnDemandRelist",stage=""} 1`, "go_goroutines ", "process_resident_memory_bytes ",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -32,10 +33,7 @@ func (p scratch) Mount(ctx context.Context, req volume.MountRequest) (volume.Mou
 	if err := os.MkdirAll(req.Dir, 0o750); err != nil {
 		return result, err
 	}
-	size := req.Volume.FlexVolume.Options["size"]
-	if size == "" {
-		size = "16m"
-	}
+	size := cmp.Or(req.Volume.FlexVolume.Options["size"], "16m")
 	if err := unix.Mount("scratch", req.Dir, "tmpfs", unix.MS_NODEV|unix.MS_NOSUID, "size="+size); err != nil {
 		return result, fmt.Errorf("scratch volume of size %q: %w", size, err)
 	}

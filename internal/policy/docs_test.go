@@ -1,7 +1,11 @@
 package policy
 
 import (
+	"bytes"
+	"fmt"
 	"go/doc"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -67,5 +71,25 @@ func TestExamplesFindWhatIsMissing(t *testing.T) {
 	}
 	if got, want := texts(withoutExample(list, all)), "without package\nsilent package"; got != want {
 		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
+// TestVolumePluginIsAsShortAsPromised: the title of the how-to says how long the
+// example is.
+func TestVolumePluginIsAsShortAsPromised(t *testing.T) {
+	howto, err := os.ReadFile(filepath.Join("../..", "docs/how-to/volume-plugin.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var promised int
+	if _, err := fmt.Sscanf(string(howto), "# A volume plugin in %d lines", &promised); err != nil {
+		t.Fatalf("the title promises nothing: %v", err)
+	}
+	code, err := os.ReadFile(filepath.Join("../..", "examples/volume-plugin/plugin.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := bytes.Count(code, []byte("\n")); lines > promised {
+		t.Errorf("the plugin has %d lines, and %d were promised", lines, promised)
 	}
 }

@@ -328,7 +328,7 @@ func (a *Agent) mounts() error {
 	if err != nil {
 		return err
 	}
-	cfg, err := a.contents.Labeling(a.cfg, a.contents.Observing(VolumeConfig(a.cfg, a.parts.EventWriter, a.parts.Claims, &a.contents)))
+	cfg, err := a.contents.Labeling(a.cfg, VolumeConfig(a.cfg, a.parts.EventWriter, a.parts.Claims, &a.contents))
 	if err != nil {
 		return err
 	}

@@ -64,20 +64,6 @@ func (c *Contents) Grown(g expand.Growth) {
 	}
 }
 
-// watching has mounts and unmounts told to who wants to know.
-func (c *Contents) watching(o volume.Observer) volume.Observer {
-	done := o.Done
-	o.Done = func(op volume.Operation) {
-		if op.Kind != "refresh" {
-			c.MountsChanged()
-		}
-		if done != nil {
-			done(op)
-		}
-	}
-	return o
-}
-
 // Grower is the one of [Contents.KeepGrower], whenever that comes.
 func (c *Contents) Grower() expand.Grower { return grower{c} }
 

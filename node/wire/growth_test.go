@@ -39,18 +39,3 @@ func TestGrower(t *testing.T) {
 		t.Error(told)
 	}
 }
-
-// TestMountsAreTold: the observer of the configuration hears of them, too.
-func TestMountsAreTold(t *testing.T) {
-	contents, changes, seen := &Contents{}, 0, 0
-	contents.OnMountsChange(func() { changes++ })
-	cfg := Config{}
-	cfg.Volume.Observer.Done = func(volume.Operation) { seen++ }
-	out := VolumeConfig(cfg, nil, nil, contents)
-	for _, kind := range []string{"mount", "refresh", "unmount"} {
-		out.Observer.Done(volume.Operation{Kind: kind})
-	}
-	if changes != 2 || seen != 3 {
-		t.Errorf("%d changes, %d seen", changes, seen)
-	}
-}

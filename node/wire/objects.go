@@ -148,7 +148,7 @@ func Sources(cfg Config, p ClusterParts, this *ThisNode) plugins.Sources {
 // claims, nil, pods with one are refused. Mounts and unmounts are told to contents.
 func VolumeConfig(cfg Config, events EventWriter, claims Claims, contents *Contents) volume.Config {
 	out := cfg.Volume
-	out.Observer = contents.watching(out.Observer)
+	out.Observer = contents.hearing(out.Observer)
 	if out.Claims == nil && claims != nil {
 		out.Claims = claims
 	}

@@ -78,20 +78,6 @@ func (c *Contents) measure(u node.StatusUpdate) {
 	}
 }
 
-// Observing is the configuration with an observer that has new mounts measured.
-func (c *Contents) Observing(cfg volume.Config) volume.Config {
-	done := cfg.Observer.Done
-	cfg.Observer.Done = func(op volume.Operation) {
-		if done != nil {
-			done(op)
-		}
-		if m := c.stats.Load(); m != nil && op.Kind == "mount" && op.Err == nil {
-			m.Mounted(op.UID, op.Volume)
-		}
-	}
-	return cfg
-}
-
 // telling is the observer that also tells users of what drivers say.
 func (c *Contents) telling(o stats.Observer, limits bool) stats.Observer {
 	condition, health, figures := o.ConditionChanged, o.HealthChanged, o.Figures

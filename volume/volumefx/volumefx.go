@@ -94,7 +94,7 @@ func mounter(lc fx.Lifecycle, r *fxrun.Runner, p parts) (node.Mounter, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := p.Contents.Labeling(p.Config, p.Contents.Observing(wire.VolumeConfig(p.Config, p.Events, p.Claims, p.Contents)))
+	cfg, err := p.Contents.Labeling(p.Config, wire.VolumeConfig(p.Config, p.Events, p.Claims, p.Contents))
 	if err != nil {
 		return nil, err
 	}

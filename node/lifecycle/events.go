@@ -24,6 +24,10 @@ func (d *decision) tellFailures() {
 		container := ""
 		switch {
 		case strings.HasPrefix(string(key), keyVolume):
+			if image, pull := d.volumePull(key.Object(), f); pull {
+				d.tell(cause, d.volumePullEvents(key.Object(), image, f)...)
+				continue
+			}
 			reason = f.Reason
 		case strings.HasPrefix(string(key), keyImage):
 			d.tell(cause, d.pullFailureEvents(key.Object(), f)...)
@@ -50,11 +54,16 @@ func (d *decision) tellFailures() {
 // words, and that the container can not start because of it. The reasons of
 // events are not those of the container's status.
 func (d *decision) pullFailureEvents(container string, f Failure) []Event {
-	what := Event{Type: EventWarning, Reason: "Failed", Message: f.Message, Container: container}
 	image := d.mem.Asked[KeyImage(container)].What
 	if c := d.named(container); image == "" && c != nil && c.spec != nil {
 		image = c.spec.Image
 	}
+	return []Event{pullEvent(container, image, f), noStart(container, f.Reason)}
+}
+
+// pullEvent is what happened to an image; container empty: it is of a volume.
+func pullEvent(container, image string, f Failure) Event {
+	what := Event{Type: EventWarning, Reason: "Failed", Message: f.Message, Container: container}
 	switch f.Reason {
 	case "InvalidImageName", "ImageInspectError":
 		what.Reason = "InspectFailed"
@@ -65,7 +74,7 @@ func (d *decision) pullFailureEvents(container string, f Failure) []Event {
 	default:
 		what.Message = `Failed to pull image "` + image + `": ` + f.Message
 	}
-	return []Event{what, noStart(container, f.Reason)}
+	return what
 }
 
 // noStart says that a container can not start, and the reason in its status.

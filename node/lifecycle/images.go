@@ -68,8 +68,14 @@ func (d *decision) startFailed(c *container) bool {
 func (d *decision) imageWaiting(c *container) *corev1.ContainerStateWaiting {
 	f, failed := d.in.Seen.Failed[KeyImage(c.name)]
 	if !failed || !d.pullFailedFor(c) {
-		return nil
+		return d.imageVolumeWaiting(c)
 	}
+	return d.pullWaiting(c, "image/"+c.name, c.name, c.spec.Image, f)
+}
+
+// pullWaiting is of one image, whose events are about that container; empty: the
+// pod. cause names the image among those of the pod.
+func (d *decision) pullWaiting(c *container, cause, about, image string, f Failure) *corev1.ContainerStateWaiting {
 	plain := &corev1.ContainerStateWaiting{Reason: f.Reason, Message: f.Message}
 	if f.Fatal || slices.Contains(notRetriedQuickly[:], f.Reason) || f.RetryAt.IsZero() {
 		return plain
@@ -79,10 +85,10 @@ func (d *decision) imageWaiting(c *container) *corev1.ContainerStateWaiting {
 		d.wakeAt(turn)
 		return plain
 	}
-	backoff := backoffPullMessage(c.spec.Image)
-	d.tell("BackOff/image/"+c.name,
-		Event{Type: EventNormal, Reason: "BackOff", Message: backoff, Container: c.name},
-		noStart(c.name, reasonImagePullBackOff))
+	backoff := backoffPullMessage(image)
+	d.tell("BackOff/"+cause,
+		Event{Type: EventNormal, Reason: "BackOff", Message: backoff, Container: about})
+	d.tell("BackOff/"+cause+"/"+c.name, noStart(c.name, reasonImagePullBackOff))
 	message := backoff + ": " + f.Reason + ": " + f.Message
 	return &corev1.ContainerStateWaiting{Reason: reasonImagePullBackOff, Message: message}
 }

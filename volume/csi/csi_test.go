@@ -363,14 +363,14 @@ func TestLeftoversAreUnstaged(t *testing.T) {
 	wantGone(t, d, root)
 }
 
-// A volume whose claim is smaller is grown between staging and publishing, once
-// on this node; later it grows while it is used.
+// A volume whose claim is smaller is grown once it is published, once on this
+// node; later it grows while it is used.
 func TestExpand(t *testing.T) {
 	for name, tc := range map[string]struct {
 		caps []csipb.NodeServiceCapability_RPC_Type
 		want []string
 	}{
-		"staged":     {allCaps, []string{"Stage vol", "Expand vol", "Publish vol", "Publish vol", "Expand vol"}},
+		"staged":     {allCaps, []string{"Stage vol", "Publish vol", "Expand vol", "Publish vol", "Expand vol"}},
 		"not staged": {allCaps[1:], []string{"Publish vol", "Expand vol", "Publish vol", "Expand vol", "Expand vol"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -62,7 +62,7 @@ func (p *Plugin) Expand(ctx context.Context, req ExpandRequest) (ExpandResult, e
 		return ExpandResult{Size: size(r)}, nil
 	}
 	m.size = req.Size
-	size, err := p.grow(ctx, m, m.place.target, m.notes(), false)
+	size, err := p.grow(ctx, m, false)
 	return ExpandResult{Size: size}, err
 }
 
@@ -95,16 +95,16 @@ func (m *mounting) grows() bool {
 	return m.driver.Capabilities.Expand && !m.readOnly && m.claimSize > 0 && m.size > m.claimSize
 }
 
-// growMounting grows a volume whose claim is smaller, unless this node has done
-// so. That a driver can not grow it does not keep the pod from it.
-func (p *Plugin) growMounting(ctx context.Context, m *mounting, path, notes string) error {
+// growMounting grows a volume that was just published and whose claim is smaller,
+// unless this node has done so. That a driver can not grow it does not keep the pod from it.
+func (p *Plugin) growMounting(ctx context.Context, m *mounting) error {
 	if !m.grows() {
 		return nil
 	}
-	if r, ok, err := readRecord(notes); err == nil && ok && size(r) >= m.size {
+	if r, ok, err := readRecord(m.notes()); err == nil && ok && size(r) >= m.size {
 		return nil
 	}
-	_, err := p.grow(ctx, m, path, notes, true)
+	_, err := p.grow(ctx, m, true)
 	switch status.Code(err) {
 	case codes.InvalidArgument, codes.OutOfRange, codes.FailedPrecondition, codes.Unimplemented, codes.NotFound:
 		p.log.WarnContext(ctx, "a volume is mounted smaller than it should be", "uid", m.uid, "volume", m.name, "err", err)
@@ -114,12 +114,12 @@ func (p *Plugin) growMounting(ctx context.Context, m *mounting, path, notes stri
 }
 
 // grow calls NodeExpandVolume and notes the size. The lock is held.
-func (p *Plugin) grow(ctx context.Context, m *mounting, path, notes string, mountingIt bool) (int64, error) {
+func (p *Plugin) grow(ctx context.Context, m *mounting, mountingIt bool) (int64, error) {
 	var answer *csipb.NodeExpandVolumeResponse
 	start := time.Now()
 	err := p.call(ctx, m.driver, "NodeExpandVolume", func(ctx context.Context) (err error) {
 		answer, err = m.driver.node.NodeExpandVolume(ctx, &csipb.NodeExpandVolumeRequest{
-			VolumeId: m.handle, VolumePath: path, StagingTargetPath: m.stage.path,
+			VolumeId: m.handle, VolumePath: m.place.target, StagingTargetPath: m.stage.path,
 			CapacityRange:    &csipb.CapacityRange{RequiredBytes: m.size},
 			VolumeCapability: capability(m.described, m.driver.Capabilities, m.group, m.label),
 			Secrets:          m.expandSecret,
@@ -136,8 +136,8 @@ func (p *Plugin) grow(ctx context.Context, m *mounting, path, notes string, moun
 	if err != nil {
 		return 0, err
 	}
-	if r, ok, err := readRecord(notes); err == nil && ok {
-		return now, r.with(keySize, strconv.FormatInt(m.size, 10)).write(notes)
+	if r, ok, err := readRecord(m.notes()); err == nil && ok {
+		return now, r.with(keySize, strconv.FormatInt(m.size, 10)).write(m.notes())
 	}
 	return now, nil
 }

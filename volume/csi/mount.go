@@ -33,8 +33,9 @@ type mounting struct {
 }
 
 // Mount implements [volume.Plugin]: it stages the volume, unless that was done
-// for another pod, grows it where the claim is smaller than its volume, and
-// publishes it. Of what it calls, all is called again that a crash cut short.
+// for another pod, publishes it, and grows it where the claim is smaller than its
+// volume (in this order since k/k#108693). Of what it calls, all is called again
+// that a crash cut short.
 func (p *Plugin) Mount(ctx context.Context, req volume.MountRequest) (volume.MountResult, error) {
 	m, err := p.prepare(ctx, req)
 	if err != nil {
@@ -158,10 +159,8 @@ func (p *Plugin) mountAnew(ctx context.Context, m *mounting, r record, boot stri
 	if err := p.publish(ctx, m); err != nil {
 		return err
 	}
-	if m.stage.path == "" {
-		if err := p.growMounting(ctx, m, m.place.target, m.place.record); err != nil {
-			return err
-		}
+	if err := p.growMounting(ctx, m); err != nil {
+		return err
 	}
 	isMount, err := isMountPoint(m.place.target)
 	if err != nil {
@@ -178,7 +177,7 @@ func (p *Plugin) mountAnew(ctx context.Context, m *mounting, r record, boot stri
 }
 
 // stageFor stages the volume for a pod whose directory says that it uses it from
-// now on, and grows it.
+// now on.
 func (p *Plugin) stageFor(ctx context.Context, m *mounting, r record, boot string) error {
 	state := publishing // a publish that may have happened is not forgotten
 	if old, ok, err := readRecord(m.place.record); err == nil && (!ok || old.state() == preparing || old.state() == unpublished) {
@@ -187,10 +186,7 @@ func (p *Plugin) stageFor(ctx context.Context, m *mounting, r record, boot strin
 	if err := r.with(keyState, state).write(m.place.record); err != nil {
 		return err
 	}
-	if err := p.stageVolume(ctx, m, boot); err != nil {
-		return err
-	}
-	return p.growMounting(ctx, m, m.stage.path, m.stage.record)
+	return p.stageVolume(ctx, m, boot)
 }
 
 // record is what is noted of the volume, in the stock kubelet's words and ours.

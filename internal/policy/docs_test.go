@@ -77,7 +77,7 @@ func TestExamplesFindWhatIsMissing(t *testing.T) {
 // TestVolumePluginIsAsShortAsPromised: the title of the how-to says how long the
 // example is.
 func TestVolumePluginIsAsShortAsPromised(t *testing.T) {
-	howto, err := os.ReadFile(filepath.Join("../..", "docs/how-to/volume-plugin.md"))
+	howto, err := os.ReadFile(filepath.Join(root, "docs/how-to/volume-plugin.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestVolumePluginIsAsShortAsPromised(t *testing.T) {
 	if _, err := fmt.Sscanf(string(howto), "# A volume plugin in %d lines", &promised); err != nil {
 		t.Fatalf("the title promises nothing: %v", err)
 	}
-	code, err := os.ReadFile(filepath.Join("../..", "examples/volume-plugin/plugin.go"))
+	code, err := os.ReadFile(filepath.Join(root, "examples/volume-plugin/plugin.go"))
 	if err != nil {
 		t.Fatal(err)
 	}

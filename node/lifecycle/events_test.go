@@ -45,12 +45,7 @@ func TestPullFailureEvents(t *testing.T) {
 // TestBackOffIsAnEventOnce for each time that it begins.
 func TestBackOffIsAnEventOnce(t *testing.T) {
 	w := newWorld(t, newPod(corev1.RestartPolicyAlways, mainC("a")))
-	w.fail = func(a Action) *Failure {
-		if a.Kind == Pull {
-			return &Failure{Reason: "ErrImagePull", Message: "not found", RetryAt: w.now.Add(time.Minute)}
-		}
-		return nil
-	}
+	w.failing(Pull, "ErrImagePull")
 	w.settle()
 	w.took()
 	w.event = nil

@@ -6,12 +6,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// reasonFailedMount is that of each failed mount which is no failed pull.
+const reasonFailedMount = "FailedMount"
+
 // volumePull says that the volume could not be mounted because its image could
 // not be had, and which image that is. To users it is the pull that failed, as
 // with the images of containers (KEP-4639; the node conformance test "should
 // fail if image volume is not existing" waits for ImagePullBackOff).
 func (d *decision) volumePull(volume string, f Failure) (image string, is bool) {
-	if f.Kind != Mount || f.Reason == "FailedMount" {
+	if f.Kind != Mount || f.Reason == reasonFailedMount {
 		return "", false
 	}
 	for _, v := range d.pod.Spec.Volumes {
@@ -27,7 +30,7 @@ func (d *decision) volumePull(volume string, f Failure) (image string, is bool) 
 func (d *decision) volumePullEvents(volume, image string, f Failure) []Event {
 	events := []Event{pullEvent("", image, f)}
 	for _, c := range d.containers {
-		if c.spec != nil && mounts(c, volume) {
+		if c.spec != nil && slices.Contains(volumesOf(c.spec), volume) {
 			events = append(events, noStart(c.name, f.Reason))
 		}
 	}
@@ -40,18 +43,14 @@ func (d *decision) imageVolumeWaiting(c *container) *corev1.ContainerStateWaitin
 	if c.spec == nil {
 		return nil
 	}
-	for _, m := range c.spec.VolumeMounts {
-		f, failed := d.in.Seen.Failed[KeyVolume(m.Name)]
+	for _, name := range volumesOf(c.spec) {
+		f, failed := d.in.Seen.Failed[KeyVolume(name)]
 		if !failed {
 			continue
 		}
-		if image, pull := d.volumePull(m.Name, f); pull {
-			return d.pullWaiting(c, "volume/"+m.Name, "", image, f)
+		if image, pull := d.volumePull(name, f); pull {
+			return d.pullWaiting(c, "volume/"+name, "", image, f)
 		}
 	}
 	return nil
-}
-
-func mounts(c *container, volume string) bool {
-	return slices.ContainsFunc(c.spec.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume })
 }

@@ -11,21 +11,16 @@ import (
 // TestImageVolumeThatCanNotBeHad is told of as the image of a container is: once
 // for the volume, and for each container that mounts it.
 func TestImageVolumeThatCanNotBeHad(t *testing.T) {
-	with := func(c *corev1.Container) { c.VolumeMounts = []corev1.VolumeMount{{Name: "model", MountPath: "/model"}} }
+	with := mounting("model")
 	pod := newPod(corev1.RestartPolicyAlways, mainC("a", with), mainC("b", with), mainC("c"))
 	pod.Spec.Volumes = []corev1.Volume{{Name: "model", VolumeSource: corev1.VolumeSource{
 		Image: &corev1.ImageVolumeSource{Reference: "img/model"},
 	}}}
 	w := newWorld(t, pod)
-	w.fail = func(a Action) *Failure {
-		if a.Kind == Mount {
-			return &Failure{Reason: "ErrImagePull", Message: "not found", RetryAt: w.now.Add(time.Minute)}
-		}
-		return nil
-	}
+	w.failing(Mount, "ErrImagePull")
 	w.settle()
 	w.took()
-	want := []string{`Failed: Failed to pull image "img/model": not found`, "Failed: Error: ErrImagePull", "Failed: Error: ErrImagePull"}
+	want := []string{`Failed: Failed to pull image "img/model": missing`, "Failed: Error: ErrImagePull", "Failed: Error: ErrImagePull"}
 	if !slices.Equal(w.event, want) {
 		t.Errorf("events %q, want %q", w.event, want)
 	}

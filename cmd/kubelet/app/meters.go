@@ -145,7 +145,7 @@ func (m *meters) observeCluster(cfg *cluster.Config) {
 
 // grew measures a try to grow a mounted volume, as the stock kubelet's operation
 // volume_fs_resize of storage_operation_duration_seconds, failed ones too. One that
-// is made while a volume is mounted belongs to volume_mount there and here.
+// is made while a volume is mounted is a part of that volume_mount.
 func (m *meters) grew(g expand.Growth) {
 	plugin := "<n/a>" // the stock label of an operation with no plugin: a vendor's Grower of another kind
 	if driver := g.Volume.Driver(); driver != "" {

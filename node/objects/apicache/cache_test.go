@@ -50,6 +50,7 @@ func TestOneWatchForAllPods(t *testing.T) {
 				t.Fatalf("%v, %v", s, err)
 			}
 		}
+		pass(time.Second) // a watch begins a little after the first answer
 		if w := api.Watches(); !slices.Equal(w, []string{"/api/v1/namespaces/shop/secrets?metadata.name=db"}) {
 			t.Errorf("watches %v", w)
 		}

@@ -9,9 +9,10 @@
 //
 // Rules:
 //
-//   - The first reference to an object begins to watch it, by its name, as the
-//     Node authorizer allows; Release of the last one ends that.
+//   - The first reference to an object reads it, and watches it half a second
+//     later, by its name, as the Node authorizer allows; no change between the two
+//     is missed. Release of the last reference ends that.
 //   - Getters wait for the first answer, for [Config.Wait] at most. After that
 //     they answer at once from memory, also while the API server is away.
-//   - An immutable object is not watched any more once it was read.
+//   - An immutable object is not watched once it was read.
 package apicache

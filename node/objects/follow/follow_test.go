@@ -94,6 +94,7 @@ func TestOneFollowsItsObject(t *testing.T) {
 		b := followSecret(t, func(b *bench) { b.api.Put(dbPath, secret("1")) })
 		b.want(t, "1")
 		b.wantChanges(t, 0) // the first answer is no news
+		pass(500 * time.Millisecond)
 		b.api.Put(dbPath, secret("2"))
 		b.wantChanges(t, 1)
 		b.want(t, "2")
@@ -103,9 +104,81 @@ func TestOneFollowsItsObject(t *testing.T) {
 		b.api.Put(dbPath, secret("3"))
 		b.wantChanges(t, 3)
 		b.want(t, "3")
-		if got := b.api.Requests(); !slices.Equal(got, []string{"WATCH /api/v1/namespaces/shop/secrets", "GET " + dbPath}) {
-			t.Errorf("requests %v", got)
+		b.wantRequests(t, "GET "+dbPath, "WATCH /api/v1/namespaces/shop/secrets")
+	})
+}
+
+func (b *bench) wantRequests(t *testing.T, want ...string) {
+	t.Helper()
+	if got := b.api.Requests(); !slices.Equal(got, want) {
+		t.Errorf("requests %v, want %v", got, want)
+	}
+}
+
+// What happens between the first answer and the watch is seen by the watch.
+func TestOneMissesNothingBeforeItsWatch(t *testing.T) {
+	old := func(a *apitest.API) { a.RefuseState() } // a server that can not tell the state first
+	for name, prepare := range map[string]func(*apitest.API){"state first": func(*apitest.API) {}, "old server": old} {
+		for what, change := range map[string]func(*bench){
+			"2":    func(b *bench) { b.api.Put(dbPath, secret("2")) },
+			"none": func(b *bench) { b.api.Delete(dbPath) },
+			"3": func(b *bench) {
+				b.api.Delete(dbPath)
+				b.api.Put(dbPath, secret("3"))
+			},
+		} {
+			t.Run(name+" "+what, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := followSecret(t, func(b *bench) {
+						prepare(b.api)
+						b.api.Put(dbPath, secret("1"))
+					})
+					b.want(t, "1")
+					change(b)
+					b.want(t, "1")
+					pass(500 * time.Millisecond)
+					b.wantChanges(t, 1)
+					b.want(t, what)
+				})
+			})
 		}
+	}
+}
+
+func TestOneAsksAnOldServerAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := followSecret(t, func(b *bench) {
+			b.api.RefuseState()
+			b.api.Put(dbPath, secret("1"))
+		})
+		b.want(t, "1")
+		pass(time.Second)
+		b.wantRequests(t, "GET "+dbPath, "WATCH /api/v1/namespaces/shop/secrets",
+			"WATCH /api/v1/namespaces/shop/secrets", "GET "+dbPath)
+	})
+}
+
+func TestOneThatIsNotThereAnyMoreSaysSoOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := followSecret(t, func(b *bench) { b.api.Put(dbPath, secret("1")) })
+		b.want(t, "1")
+		pass(time.Second)
+		b.api.Delete(dbPath)
+		b.want(t, "none")
+		b.api.EndWatches()
+		pass(time.Hour)
+		b.want(t, "none")
+		b.wantChanges(t, 1)
+	})
+}
+
+func TestOneThatIsFinalAtOnceIsNeverWatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		yes := true
+		b := followSecret(t, func(b *bench) { b.api.Put(dbPath, &corev1.Secret{Immutable: &yes}) })
+		b.want(t, "")
+		pass(time.Minute)
+		b.wantRequests(t, "GET "+dbPath)
 	})
 }
 

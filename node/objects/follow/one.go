@@ -2,17 +2,10 @@ package follow
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"strconv"
 	"sync"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/watch"
-
-	"nodekit.dev/internal/tasks"
 	"nodekit.dev/node/objects"
 )
 
@@ -35,8 +28,10 @@ type Options[T Object] struct {
 
 // One follows a single object by its name. Use [NewOne].
 //
-// It begins a watch and then reads the object itself, not a cache: the first
-// answer is as new as the question, and no change after it is missed.
+// It reads the object itself, not a cache, and watches from there: the first
+// answer is as new as the question, and no change after it is missed. The watch
+// begins [watchRest] later, so that a pod's start does not wait for its cost, and
+// what can not change is never watched.
 type One[T Object] struct {
 	opts Options[T]
 
@@ -53,9 +48,6 @@ type answer[T Object] struct {
 	object T // the zero T: there is no such object
 	err    error
 }
-
-// forbiddenPatience is how long Get waits for the authorizer to catch up.
-const forbiddenPatience = 2 * time.Second
 
 // NewOne allocates; nothing happens before Run.
 func NewOne[T Object](opts Options[T]) *One[T] {
@@ -104,76 +96,11 @@ func (o *One[T]) unreachable(err error) error {
 	return &objects.UnreachableError{Kind: o.opts.Kind, Namespace: o.opts.Namespace, Name: o.opts.Name, Err: err}
 }
 
-// Run follows the object until ctx ends, or until it can not change any more.
-func (o *One[T]) Run(ctx context.Context) {
-	var pace pace
-	patience := time.Now().Add(forbiddenPatience)
-	for {
-		err := o.session(ctx, &pace)
-		wait := pace.next(err)
-		switch left := time.Until(patience); {
-		case ctx.Err() != nil, err == nil:
-			return
-		case errors.Is(err, errEnded), isExpired(err): // as watches do
-		case mayPass(err) && left > 0:
-			wait = min(wait, left) // who waits in Get is told when patience ends, not a doubled wait later
-		default:
-			o.failed(ctx, err)
-		}
-		if tasks.Pause(ctx, wait) != nil {
-			return
-		}
-	}
-}
-
-// session watches until something ends it; nil: the object is final.
-func (o *One[T]) session(ctx context.Context, pace *pace) error {
-	byName := fields.OneTermEqualSelector("metadata.name", o.opts.Name).String()
-	w, err := o.opts.watch(ctx, byName, "0")
-	if err != nil {
-		return err
-	}
-	defer w.Stop()
-	object := o.opts.New()
-	switch err := o.opts.get(ctx, object); {
-	case apierrors.IsNotFound(err):
-		var none T
-		object = none
-	case err != nil:
-		return err
-	}
-	pace.reset()
-	o.recovered()
-	if o.set(object) {
-		return nil
-	}
-	for {
-		kind, object, err := nextEvent[T](ctx, w)
-		if err != nil {
-			return err
-		}
-		if o.take(kind, object) {
-			return nil
-		}
-	}
-}
-
-// take folds in one event, unless what is known is newer: a watch begins with
-// what the server's cache holds, which may lag.
-func (o *One[T]) take(kind watch.EventType, object T) (final bool) {
-	switch kind {
-	case watch.Added, watch.Modified:
-		if o.newer(object) {
-			return o.set(object)
-		}
-	case watch.Deleted:
-		if o.newer(object) {
-			var none T
-			return o.set(none)
-		}
-	case watch.Bookmark, watch.Error:
-	}
-	return false
+// answered says whether it is known what the object is, or that there is none.
+func (o *One[T]) answered() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.answer.known
 }
 
 func (o *One[T]) newer(object T) bool {

@@ -70,13 +70,22 @@ func (s Source) list(ctx context.Context, into runtime.Object) error {
 }
 
 // watch returns once the API server has begun to send. From version "0" it
-// sends what exists first. The caller cancels to free what the watch holds.
+// sends what exists first. The caller stops it to free what the watch holds.
 func (s Source) watch(ctx context.Context, fieldSelector, version string) (watch.Interface, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	late := time.AfterFunc(answerTime, func() {
-		cancel(fmt.Errorf("the watch did not begin within %v", answerTime))
-	})
-	defer late.Stop()
+	return s.open(ctx, s.watchRequest(fieldSelector, version))
+}
+
+// watchState is a watch that begins with the state at that version or later: an
+// event for each object, and then a bookmark with the annotation
+// k8s.io/initial-events-end (KEP-3157). Other than a watch from "0", it shows
+// what is gone, and never the past.
+func (s Source) watchState(ctx context.Context, fieldSelector, version string) (watch.Interface, error) {
+	return s.open(ctx, s.watchRequest(fieldSelector, version).
+		Param("sendInitialEvents", "true").
+		Param("resourceVersionMatch", string(metav1.ResourceVersionMatchNotOlderThan)))
+}
+
+func (s Source) watchRequest(fieldSelector, version string) *rest.Request {
 	seconds := int(watchTime.Seconds() * (1 + rand.Float64()))
 	request := s.request().
 		Param("watch", "true").
@@ -86,6 +95,15 @@ func (s Source) watch(ctx context.Context, fieldSelector, version string) (watch
 	if fieldSelector != "" {
 		request.Param("fieldSelector", fieldSelector)
 	}
+	return request
+}
+
+func (s Source) open(ctx context.Context, request *rest.Request) (watch.Interface, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	late := time.AfterFunc(answerTime, func() {
+		cancel(fmt.Errorf("the watch did not begin within %v", answerTime))
+	})
+	defer late.Stop()
 	w, err := request.Watch(ctx)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {

@@ -38,6 +38,7 @@ func TestWorkloads(t *testing.T) {
 		{"HeldBack", heldBack},
 		{"Volumes", volumes},
 		{"VolumeUpdates", volumeUpdates},
+		{"Followed", followed},
 		{"ReadinessGate", readinessGate},
 		{"ReadinessProbe", readinessProbe},
 		{"LivenessProbes", livenessProbes},

@@ -34,7 +34,9 @@ type API struct {
 	requests []string
 	// refuse answers a request instead; nil or "": the server does.
 	refuse func(*http.Request) (code int, reason string)
-	lag    int // how many of the last events lists and new watches do not see
+	// noState refuses watches that begin with the state.
+	noState bool
+	lag     int // how many of the last events lists and new watches do not see
 }
 
 // object is one stored object: its JSON, decoded.
@@ -97,6 +99,14 @@ func (a *API) Refuse(by func(*http.Request) (code int, reason string)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.refuse = by
+}
+
+// RefuseState refuses watches that ask for the state first, as a server does
+// without the feature gate WatchList.
+func (a *API) RefuseState() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.noState = true
 }
 
 // Lag hides the last n events from lists and new watches, as a server's cache
@@ -163,26 +173,20 @@ func (a *API) happened(e event) {
 
 // RoundTrip implements [http.RoundTripper].
 func (a *API) RoundTrip(req *http.Request) (*http.Response, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	query := req.URL.Query()
 	verb := req.Method
-	if query.Get("watch") == "true" {
+	if req.URL.Query().Get("watch") == "true" {
 		verb = "WATCH"
 	}
-	a.requests = append(a.requests, verb+" "+req.URL.Path)
 	if err := req.Context().Err(); err != nil {
 		return nil, err
 	}
-	if a.refuse != nil {
-		code, reason := a.refuse(req)
-		if code < 0 {
-			return nil, fmt.Errorf("%s", reason)
-		}
-		if code != 0 {
-			return status(req, code, reason), nil
-		}
+	if code, reason := a.noted(verb + " " + req.URL.Path)(req); code < 0 {
+		return nil, fmt.Errorf("%s", reason)
+	} else if code != 0 {
+		return status(req, code, reason), nil
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	switch {
 	case verb == "WATCH":
 		return a.watch(req), nil
@@ -194,6 +198,17 @@ func (a *API) RoundTrip(req *http.Request) (*http.Response, error) {
 		return a.list(req), nil
 	}
 	return status(req, http.StatusNotFound, "NotFound"), nil
+}
+
+// noted notes a request and returns what may refuse it, which may take its time.
+func (a *API) noted(request string) (refuse func(*http.Request) (int, string)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.requests = append(a.requests, request)
+	if a.refuse == nil {
+		return func(*http.Request) (int, string) { return 0, "" }
+	}
+	return a.refuse
 }
 
 func (a *API) create(req *http.Request) (*http.Response, error) {
@@ -254,13 +269,23 @@ func (a *API) watch(req *http.Request) *http.Response {
 	if from != 0 && from < a.oldest {
 		return status(req, http.StatusGone, "Expired")
 	}
-	w := newStream(req.URL.Path, req.URL.Query().Get("fieldSelector"))
 	objects, version := a.seen()
-	if from == 0 {
+	state := req.URL.Query().Get("sendInitialEvents") == "true"
+	if state && a.noState {
+		return status(req, http.StatusUnprocessableEntity, "Invalid")
+	}
+	if state && version < from {
+		return status(req, http.StatusGatewayTimeout, "Timeout")
+	}
+	w := newStream(req.URL.Path, req.URL.Query().Get("fieldSelector"))
+	if from == 0 || state {
 		w.last = version
 		for _, at := range slices.Sorted(maps.Keys(objects)) {
 			o := objects[at]
 			w.push(event{kind: "ADDED", path: at, object: o})
+		}
+		if state {
+			w.endState(req.URL.Path, version)
 		}
 	} else {
 		w.last = from

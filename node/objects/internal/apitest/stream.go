@@ -7,8 +7,11 @@ import (
 	"io"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
 	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // stream is one open watch.
@@ -47,7 +50,20 @@ func (w *stream) push(e event) {
 	if !within(w.path, e.path) || !matches(w.name, e.object) {
 		return
 	}
-	line, err := json.Marshal(map[string]any{"type": e.kind, "object": e.object})
+	w.write(e.kind, e.object)
+}
+
+// endState says that all objects of the state were sent.
+func (w *stream) endState(collection string, version uint64) {
+	apiVersion, kind := kindOf(path.Join(collection, "any"))
+	w.write("BOOKMARK", object{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{
+		"resourceVersion": strconv.FormatUint(version, 10),
+		"annotations":     map[string]any{metav1.InitialEventsAnnotationKey: "true"},
+	}})
+}
+
+func (w *stream) write(kind string, o object) {
+	line, err := json.Marshal(map[string]any{"type": kind, "object": o})
 	if err != nil {
 		panic(err)
 	}
